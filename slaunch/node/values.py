@@ -1,0 +1,103 @@
+"""What one machine has, as one task sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Address:
+    """A usable network address of this machine.
+
+    Attributes:
+        ip: numeric IPv4 or IPv6 address, without brackets or scope.
+        interface: its interface, e.g. "eth0", "ib0".
+        prefix: network prefix length in bits.
+        speed_mbps: link speed in Mbit/s; 0 = the driver does not say.
+    """
+
+    ip: str
+    interface: str
+    prefix: int
+    speed_mbps: int = 0
+
+
+@dataclass(frozen=True)
+class Device:
+    """An accelerator that this task may use.
+
+    Attributes:
+        kind: "gpu" (NVIDIA), "rocm", "xpu", "npu", "ipu" …
+        position: index in the visible list, which is what frameworks count by.
+        label: its token in the visible list: an ordinal, a UUID, a MIG name.
+        uuid: the driver's unique name; "" if unknown.
+        pci: PCI address; "" if unknown.
+        numa: NUMA node; -1 if the system does not say.
+        memory_bytes: total memory; 0 if unknown.
+        name: product name; "" if unknown.
+    """
+
+    kind: str
+    position: int
+    label: str
+    uuid: str = ""
+    pci: str = ""
+    numa: int = -1
+    memory_bytes: int = 0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A local error, kept as data so that one node can tell it for all. `code` is the exit code of its error class."""
+
+    code: int
+    wanted: str
+    seen: str
+    todo: str
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What one task (agent) knows of itself and its machine, exchanged with all others.
+
+    Attributes:
+        host: host name as the system gives it.
+        machine: identity of the machine (boot id and namespace), to tell two tasks on one node from two nodes of one name.
+        addresses: usable addresses, best first; never loopback, link-local, down or a container bridge, except that a machine
+            with nothing else has 127.0.0.1 (good for one node only).
+        cpus: logical CPUs that this task may run on, ascending.
+        cores: the same CPUs grouped by physical core, e.g. ((0, 64), (1, 65)).
+        devices: visible devices in order of position.
+        visible: name of the variable that made the visible list, e.g. "CUDA_VISIBLE_DEVICES"; "" if none.
+        workers: number of workers wanted on this task's node.
+        ports: TCP ports reserved on this machine for the workers: `workers` endpoints, then `SPARE_PORTS` for masters.
+        control_port: port where this task's agent listens for the others; 0 if it does not.
+        pid: process id of the agent.
+        python: interpreter path.
+        versions: "slaunch x, python y".
+        program_digest: short hash of the script's content and of the options; equal on all nodes of a healthy job.
+        time_s: wall clock, seconds since the epoch.
+        problems: local errors.
+    """
+
+    host: str
+    machine: str
+    addresses: tuple[Address, ...]
+    cpus: tuple[int, ...]
+    cores: tuple[tuple[int, ...], ...]
+    devices: tuple[Device, ...]
+    visible: str
+    workers: int
+    ports: tuple[int, ...]
+    control_port: int
+    pid: int
+    python: str
+    versions: str
+    program_digest: str
+    time_s: float
+    problems: tuple[Problem, ...] = ()
+
+
+SPARE_PORTS = 4
+"""Ports beyond one per worker: torch master, paddle master, coordinator, one in reserve."""

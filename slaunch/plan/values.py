@@ -1,0 +1,94 @@
+"""The plan: what runs where, the same on every node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slaunch.node.values import Address, Device
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One node's part.
+
+    Attributes:
+        index: node number, 0 … in order of the lowest task rank on it.
+        host: host name.
+        address: the address that peers use for this node.
+        first_rank: global rank of its first worker; ranks on a node are consecutive in local-rank order, except where tasks are
+            workers and the scheduler spread them otherwise: then `ranks` tells.
+        ranks: global ranks of its workers in local-rank order.
+        ports: endpoint port of each worker, by local rank.
+        spare_ports: further reserved ports (`SPARE_PORTS` of them).
+        devices: devices of each worker, by local rank; () for a CPU worker.
+        cpus: CPUs of each worker, by local rank; () = not bound.
+        threads: physical cores of each worker, by local rank.
+        visible: name of the visible-list variable on this node; "" if none.
+    """
+
+    index: int
+    host: str
+    address: Address
+    first_rank: int
+    ranks: tuple[int, ...]
+    ports: tuple[int, ...]
+    spare_ports: tuple[int, ...]
+    devices: tuple[tuple[Device, ...], ...]
+    cpus: tuple[tuple[int, ...], ...]
+    threads: tuple[int, ...]
+    visible: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole job. Workers are computed one by one by `plan.workers.worker`, so that a plan of 131,072 workers stays small.
+
+    Attributes:
+        job: the job's name, unique on the cluster while it runs.
+        attempt: 0 at first, one more at each restart.
+        mode: job mode by name.
+        layout: "agent" (an agent per node starts the workers) or "task" (each task becomes its worker).
+        world: number of workers.
+        nodes: in node order.
+        argv: command of each worker.
+        contracts: names of the contracts in force.
+        log_dir: absolute directory of the logs; "" if output is left to the launcher (layout "task").
+        digest: SHA-256 of all of the above; what the nodes compare.
+    """
+
+    job: str
+    attempt: int
+    mode: str
+    layout: str
+    world: int
+    nodes: tuple[NodePlan, ...]
+    argv: tuple[str, ...]
+    contracts: tuple[str, ...]
+    log_dir: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """One worker, ready to start.
+
+    Attributes:
+        rank, local_rank, node: its numbers.
+        argv: its command.
+        set_env: variables to set.
+        drop_env: variables to remove from what it inherits (before `set_env` is applied).
+        cpus: CPUs to bind to; () = leave as is.
+        devices: its devices.
+        log_name: file name within the log directory, e.g. "workerlog.5".
+    """
+
+    rank: int
+    local_rank: int
+    node: int
+    argv: tuple[str, ...]
+    set_env: Mapping[str, str]
+    drop_env: tuple[str, ...]
+    cpus: tuple[int, ...]
+    devices: tuple[Device, ...]
+    log_name: str
