@@ -27,9 +27,13 @@ class SlaunchError(Exception):
         wanted: what slaunch was trying to do, e.g. "read the tasks per node".
         seen: what it met, naming the variable, file or command, e.g. "SLURM_TASKS_PER_NODE='4(x)'".
         todo: what the user can do about it.
+
+    Attributes:
+        local: True if only this task can know of the error, so that it must speak even where another task speaks for all.
     """
 
     exit_code = 1
+    local = False
 
     def __init__(self, wanted: str, seen: str, todo: str) -> None:
         super().__init__(wanted, seen, todo)

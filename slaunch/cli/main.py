@@ -1,0 +1,62 @@
+"""The front door: sub-commands, and how an error ends the process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from slaunch.errors import SlaunchError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run slaunch with `argv` (default: the process's own) and return its exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    env = dict(os.environ)
+    try:
+        return _command(args, env)
+    except SlaunchError as error:
+        return _tell(error, env)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command(args: list[str], env: Mapping[str, str]) -> int:
+    first = args[0] if args else "--help"
+    if first in ("--help", "-h"):
+        return _help()
+    if first == "--version":
+        return _version()
+    if first == "explain":
+        from slaunch.cli.explain import explain
+
+        return explain(args[1:], env)
+    from slaunch.cli.options import read_options
+    from slaunch.launch import launch
+
+    return launch(read_options(args, env), env, args)
+
+
+def _help() -> int:
+    from slaunch.cli.options import help_text
+
+    print(help_text())
+    return 0
+
+
+def _version() -> int:
+    from slaunch import __version__
+
+    print(f"slaunch {__version__}")
+    return 0
+
+
+def _tell(error: SlaunchError, env: Mapping[str, str]) -> int:
+    """Print an error that all tasks see on one task only; one that only this task sees, here."""
+    from slaunch.allocation.select import speaks
+
+    if speaks(env) or error.local:
+        from slaunch.report.errors import render_error
+
+        print(render_error(error, colour=sys.stderr.isatty()), file=sys.stderr, flush=True)
+    return error.exit_code

@@ -1,0 +1,105 @@
+"""The whole way of a launch, top to bottom: allocation, node, rendezvous, plan, agent, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from slaunch.agent.run import run
+from slaunch.agent.values import RunReport
+from slaunch.allocation.select import read
+from slaunch.allocation.values import Shell, Task
+from slaunch.errors import MissingToolError, PlanError
+from slaunch.node.ports import Reserved
+from slaunch.node.probe import probe
+from slaunch.options import Options
+from slaunch.plan.build import build
+from slaunch.plan.values import Plan, WorkerSpec
+from slaunch.plan.workers import worker, worker_argv
+from slaunch.rendezvous.meet import Meeting, meet
+from slaunch.slurm.step import step_call
+
+
+def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int:
+    """Start the job that `options` describe and return the exit code of the whole job.
+
+    Args:
+        options: what the user asked for.
+        env: this process's environment.
+        args: slaunch's own command line, to be repeated inside a step that slaunch starts.
+
+    Raises:
+        SlaunchError: for everything that keeps the workers from starting.
+    """
+    standing = read(env, options.scheduler, os.uname().nodename)
+    for warning in standing.allocation.warnings:
+        say(standing, f"note: {warning}")
+    if isinstance(standing, Shell):
+        start_step(standing, options, env, args)
+    return run_task(standing, options, env)
+
+
+def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> None:
+    """Replace this process by the scheduler's own starter, which runs slaunch on every node. Does not return."""
+    call = step_call(shell, env, (sys.executable, "-m", "slaunch", *args), options.step_args)
+    try:
+        os.execvpe(call.argv[0], call.argv, dict(call.env))
+    except FileNotFoundError:
+        raise MissingToolError(
+            "start a job step on the allocation's nodes",
+            f"no program {call.argv[0]} on PATH={env.get('PATH', '')}",
+            f"run slaunch inside `{call.argv[0]}` yourself, or put the scheduler's tools on PATH",
+        ) from None
+
+
+def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
+    """Meet the other tasks, agree on the plan, and run this task's part of it."""
+    facts, reserved = probe(env, options)
+    with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
+        plan = build(meeting.membership, options, task.allocation, worker_argv(options.program, sys.executable, env))
+        meeting.agree(plan.digest)
+        if plan.layout == "task":
+            meeting.close()
+            become(worker(plan, task.slot.rank, env, options), reserved, env)
+        return supervise(plan, meeting, reserved, options, env)
+
+
+def supervise(plan: Plan, meeting: Meeting, reserved: Reserved, options: Options, env: Mapping[str, str]) -> int:
+    """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
+    node = plan.nodes[meeting.membership.rank]
+    specs = tuple(worker(plan, rank, env, options) for rank in node.ranks)
+    star = meeting.star()
+    reserved.release()
+    report = run(plan, node.index, specs, star, env, options)
+    if report.speaks:
+        tell(report)
+    return report.code
+
+
+def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> None:
+    """Layout "task": replace this process by its worker. Does not return."""
+    inherited = {name: value for name, value in env.items() if name not in spec.drop_env}
+    if spec.cpus:
+        os.sched_setaffinity(0, spec.cpus)
+    reserved.release()
+    sys.stdout.flush()
+    try:
+        os.execvpe(spec.argv[0], spec.argv, {**inherited, **spec.set_env})
+    except OSError as error:
+        raise PlanError("become the worker", f"{spec.argv[0]}: {error.strerror}", "check the program's path") from None
+
+
+def tell(report: RunReport) -> None:
+    """Print the closing block on the console."""
+    from slaunch.report.text import render
+
+    text = render(report, colour=sys.stderr.isatty())
+    if text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def say(standing: Task | Shell, line: str) -> None:
+    """One line to the console, from the first task only."""
+    if isinstance(standing, Shell) or standing.slot.rank == 0:
+        print(f"slaunch: {line}", file=sys.stderr, flush=True)
