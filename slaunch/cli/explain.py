@@ -1,0 +1,113 @@
+"""`slaunch explain`: everything slaunch would do, and why, without starting anything."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from slaunch.allocation.select import read, sightings
+from slaunch.allocation.values import Shell, Task
+from slaunch.cli.options import read_options
+from slaunch.errors import UsageError
+from slaunch.node.probe import probe
+from slaunch.options import Options
+from slaunch.plan.assume import assume
+from slaunch.plan.build import build
+from slaunch.plan.values import Plan
+from slaunch.plan.workers import worker, worker_argv
+from slaunch.rendezvous.meet import meet
+from slaunch.rendezvous.values import Membership
+from slaunch.report.explain import explain_json, explain_text
+from slaunch.slurm.step import step_call
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `slaunch explain` was asked: the form of the answer, whose environment, and the launch to explain."""
+
+    json: bool
+    step: bool
+    env_file: str
+    rest: tuple[str, ...]
+
+
+def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
+    """Print the explanation on the first task and return 0.
+
+    Raises:
+        SlaunchError: as a launch of the same command line would.
+    """
+    request = parse(args)
+    recorded = read_environment(request.env_file) if request.env_file else None
+    options = read_options(request.rest, env if recorded is None else recorded)
+    standing = read(env if recorded is None else recorded, options.scheduler, os.uname().nodename)
+    text = answer(request, options, standing, env if recorded is None else recorded, live=recorded is None)
+    if isinstance(standing, Shell) or standing.slot.rank == 0 or recorded is not None:
+        print(text)
+    return 0
+
+
+def parse(args: Sequence[str]) -> Request:
+    """Take explain's own flags off the front of `args`; the rest is a launch's command line."""
+    rest = list(args)
+    json = step = False
+    env_file = ""
+    while rest and rest[0] in ("--json", "--step", "--env"):
+        flag = rest.pop(0)
+        json, step = json or flag == "--json", step or flag == "--step"
+        if flag == "--env":
+            if not rest:
+                raise UsageError("replay a recorded environment", "--env without a file", "write --env FILE")
+            env_file = rest.pop(0)
+    return Request(json, step, env_file, tuple(rest))
+
+
+def read_environment(path: str) -> dict[str, str]:
+    """A recorded environment: a JSON object of variables (or one with the member "env"), or lines NAME=VALUE.
+
+    Raises:
+        UsageError: if the file cannot be read or is neither.
+    """
+    import json
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if not text.lstrip().startswith("{"):
+            return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        data = json.loads(text)
+        return {str(name): str(value) for name, value in data.get("env", data).items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError("replay a recorded environment", f"{path}: {error}", "give a file made by `env` or a JSON object") from None
+
+
+def answer(request: Request, options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> str:
+    """The whole explanation as text or JSON."""
+    call = None
+    if isinstance(standing, Shell):
+        call = step_call(standing, env, (sys.executable, "-m", "slaunch", *request.rest), options.step_args)
+        if request.step:
+            import shlex
+
+            return shlex.join(call.argv)
+    plan, membership = foresee(options, standing, env, live)
+    specs = tuple(worker(plan, rank, env, options) for rank in range(plan.world))
+    render = explain_json if request.json else explain_text
+    return render(standing, sightings(env), membership, plan, specs, options, call)
+
+
+def foresee(options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> tuple[Plan, Membership]:
+    """The plan: from a real meeting where all tasks of a step are here, else with every node taken to be like this one."""
+    facts, reserved = probe(env, options)
+    argv = worker_argv(options.program, sys.executable, env)
+    reserved.release()
+    if live and isinstance(standing, Task) and standing.slot.size > 1:
+        with meet(standing, facts, options, env, lambda line: None) as meeting:
+            membership = meeting.membership
+            return build(membership, options, standing.allocation, argv), membership
+    everyone = assume(standing, facts)
+    rank = standing.slot.rank if isinstance(standing, Task) else 0
+    membership = Membership(everyone, rank, 0, "none", "assumed: every node like this one, ports chosen at the start", b"")
+    return build(membership, options, standing.allocation, argv), membership
