@@ -79,6 +79,12 @@ class NodeFacts:
         program_digest: short hash of the script's content and of the options; equal on all nodes of a healthy job.
         time_s: wall clock, seconds since the epoch.
         problems: local errors.
+        numa: NUMA node of each of `cores`, in the same order; -1 if the system does not say.
+        caches: last-level cache of each of `cores`, named by the lowest CPU that shares it; -1 if the system does not say.
+        reach, reach_numa, reach_caches: the same for all cores that the kernel lets this task use if it asks, where its own mask
+            is narrower (the scheduler's CPU binding); () where the mask is all there is.
+        online: number of CPUs of the whole machine.
+        notes: what the user may want to know and need not act on, one line each.
     """
 
     host: str
@@ -97,6 +103,13 @@ class NodeFacts:
     program_digest: str
     time_s: float
     problems: tuple[Problem, ...] = ()
+    numa: tuple[int, ...] = ()
+    caches: tuple[int, ...] = ()
+    reach: tuple[tuple[int, ...], ...] = ()
+    reach_numa: tuple[int, ...] = ()
+    reach_caches: tuple[int, ...] = ()
+    online: int = 0
+    notes: tuple[str, ...] = ()
 
 
 SPARE_PORTS = 4

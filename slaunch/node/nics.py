@@ -1,0 +1,74 @@
+"""Which network addresses other machines can use to reach this one, best first."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from slaunch.errors import UsageError
+from slaunch.node.files import read_int
+from slaunch.node.netlink import RawAddress, raw_addresses
+from slaunch.node.values import Address
+
+CONTAINER_BRIDGE = re.compile(
+    r"(docker|podman|virbr|lxcbr|lxdbr|cni|flannel|cali|cilium|weave|kube-|nodelocaldns|dummy|ovs-system)|br-[0-9a-f]{12}$"
+)
+"""Interfaces that lead to containers and virtual machines on this machine and nowhere else."""
+
+LOOPBACK = Address("127.0.0.1", "lo", 8)
+
+
+def read_addresses(network: str = "", root: str = "/") -> tuple[Address, ...]:
+    """Usable addresses of this machine, best first; `LOOPBACK` alone on a machine that has no other.
+
+    Args:
+        network: interface, subnet ("10.1.0.0/16") or address to use; empty = all.
+        root: where `sys` is found.
+
+    Raises:
+        UsageError: this machine has nothing that matches `network`.
+    """
+    return choose(raw_addresses(), network, lambda interface: link_speed(root, interface))
+
+
+def choose(raw: Iterable[RawAddress], network: str, speed_of: Callable[[str], int]) -> tuple[Address, ...]:
+    """Order by link speed (fastest first), then interface, IPv4 before IPv6; see `read_addresses`."""
+    wide = [address for address in raw if address.wide]
+    if network:
+        chosen = [address for address in wide if matches(address, network)]
+        if not chosen:
+            raise no_match(network, wide)
+    else:
+        chosen = [address for address in wide if not CONTAINER_BRIDGE.match(address.interface)]
+    found = (Address(each.ip, each.interface, each.prefix, speed_of(each.interface)) for each in chosen)
+    return tuple(sorted(found, key=lambda each: (-each.speed_mbps, each.interface, ":" in each.ip))) or (LOOPBACK,)
+
+
+def matches(address: RawAddress, network: str) -> bool:
+    """Whether the user's `network` names this address's interface, subnet or itself."""
+    if network == address.interface:
+        return True
+    if "/" not in network and ":" not in network and "." not in network:
+        return False
+    import ipaddress  # only for users who name an address: it takes 3 ms to load
+
+    try:
+        return ipaddress.ip_address(address.ip) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def no_match(network: str, wide: Iterable[RawAddress]) -> UsageError:
+    """The error of a machine that is not on the user's network."""
+    has = ", ".join(f"{each.interface} {each.ip}/{each.prefix}" for each in wide) or "no address besides loopback"
+    return UsageError(
+        f"use the network --network={network}",
+        f"{os.uname().nodename} has {has}",
+        "name an interface, subnet or address of every node, or leave --network out",
+    )
+
+
+def link_speed(root: str, interface: str) -> int:
+    """Link speed in Mbit/s; 0 if the driver does not say (a negative number means "unknown" there)."""
+    return max(0, read_int(os.path.join(root, "sys/class/net", interface, "speed"), 0))
