@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -24,6 +25,7 @@ class Allocation:
         step: the step's id within the job; "" outside a step.
         nodes: host names in the order of their node numbers; () if the launcher does not tell (they are then learnt by meeting).
         tasks_per_node: number of tasks on each of `nodes`; () if not told.
+        root: host name of the node where task rank 0 runs; "" if the launcher does not tell (or, in a Shell, before the step).
         restarts: how often the scheduler has requeued this job.
         evidence: what was seen, in the order of reading.
         warnings: contradictions that do not matter enough to stop, one line each.
@@ -34,6 +36,7 @@ class Allocation:
     step: str = ""
     nodes: tuple[str, ...] = ()
     tasks_per_node: tuple[int, ...] = ()
+    root: str = ""
     restarts: int = 0
     evidence: tuple[Evidence, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -74,6 +77,7 @@ class StepShape:
         cpus_per_task: CPUs of each task; 0 = the node's whole share.
         gpu_args: the GPU request in the job's own form, e.g. ("--gres=gpu:4",); () without GPUs.
         het_groups: component indices of a heterogeneous job; () for an ordinary one.
+        parts: the shape of each of `het_groups`; () for an ordinary job.
     """
 
     nodes: int
@@ -81,6 +85,7 @@ class StepShape:
     cpus_per_task: int = 0
     gpu_args: tuple[str, ...] = ()
     het_groups: tuple[int, ...] = ()
+    parts: tuple[StepShape, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,21 @@ class Shell:
 
 
 @dataclass(frozen=True)
+class StepCall:
+    """The command that starts slaunch's own step (srun, or mpirun where there is no Slurm), and the environment it gets."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Sighting:
     """A reader's answer to "is this environment yours?".
 
     Attributes:
         reader: the reader's name.
         depth: how far inside the nesting of launchers it stands: 0 plain, 10 a batch or allocation shell, 20 a scheduler's step,
-            30 an MPI launcher (started inside any of these). The deepest sighting wins as a whole.
+            25 a second scheduler inside it, 30 an MPI launcher (inside any of these). The deepest sighting wins as a whole.
         evidence: what it saw; () means "not mine".
     """
 
