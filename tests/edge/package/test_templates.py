@@ -1,6 +1,7 @@
 """The sbatch templates are found from a checkout, from an editable install and from a wheel alike."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -29,7 +30,10 @@ def ask(python: str, *, cwd: Path, **env: str) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    subprocess.run(["git", "clone", "--quiet", CHECKOUT, source], check=True, timeout=60)
+    for name in ("slaunch", "sbatch_templates"):
+        shutil.copytree(Path(CHECKOUT, name), source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "setup.cfg", "README.md", "LICENSE"):
+        shutil.copy(Path(CHECKOUT, name), source)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", folder, source]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
