@@ -18,6 +18,8 @@ def select(found: Found, labels: Sequence[str]) -> tuple[Device, ...]:
     """
     if not labels:
         return found.devices
+    if found.kind == "ipu":
+        return first_few(found, labels)
     by_label = {device.label: device for device in found.devices}
     unknown = [label for label in labels if label not in by_label]
     twice = sorted({label for label in labels if labels.count(label) > 1})
@@ -29,6 +31,18 @@ def select(found: Found, labels: Sequence[str]) -> tuple[Device, ...]:
             "name devices of that list in --devices",
         )
     return tuple(by_label[label] for label in labels)
+
+
+def first_few(found: Found, labels: Sequence[str]) -> tuple[Device, ...]:
+    """IPUs are asked for by number: `--devices 4` means four of them."""
+    count = int(labels[0]) if len(labels) == 1 and labels[0].isdecimal() else 0
+    if 0 < count <= len(found.devices):
+        return found.devices[:count]
+    raise DeviceError(
+        f"use the IPUs {','.join(labels)}",
+        f"this machine has {len(found.devices)}",
+        "give their number in --devices, e.g. --devices 4",
+    )
 
 
 def assign(devices: Sequence[Device], workers: int, several: bool = False) -> tuple[tuple[Device, ...], ...]:
@@ -46,7 +60,7 @@ def assign(devices: Sequence[Device], workers: int, several: bool = False) -> tu
         raise DeviceError(
             f"give each of {workers} workers a device",
             f"{len(devices)} visible: {','.join(device.label for device in devices)}",
-            "start fewer workers (--nproc_per_node) or ask for more devices",
+            "start fewer workers (--nproc_per_node), ask for more devices, or hide them all (an empty visible list) to use none",
         )
     if workers > 1 and not several:
         return tuple((device,) for device in devices[:workers])

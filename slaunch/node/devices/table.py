@@ -6,7 +6,12 @@ import os
 from dataclasses import dataclass
 from importlib import import_module
 
+from slaunch.node.devices.custom import TYPE
 from slaunch.node.devices.values import Found, View
+
+GROUP = "slaunch.devices"
+"""Entry points of further kinds: name = module:function."""
+CUSTOM = "slaunch.node.devices.custom:look"
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,7 @@ class Kind:
         name: as in `Device.kind`.
         look: "module:function" that takes a `View` and returns what is `Found`.
         variables: its visible lists.
-        files: a driver file of which one exists where the driver is loaded.
+        files: files of which one exists where its driver is loaded.
     """
 
     name: str
@@ -36,21 +41,56 @@ class Kind:
 
 KINDS = (
     Kind(
+        "xpu",
+        "slaunch.node.devices.xpu:look",
+        ("XPULINK_VISIBLE_DEVICES", "XPU_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
+        ("dev/xpuctrl", "sys/bus/pci/drivers/xe", "sys/bus/pci/drivers/i915"),
+    ),
+    Kind(
         "gpu",
         "slaunch.node.devices.nvidia:look",
         ("CUDA_VISIBLE_DEVICES",),
         ("dev/nvidiactl", "proc/driver/nvidia/version", "dev/dxg"),
     ),
+    Kind("rocm", "slaunch.node.devices.amd:look", ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), ("dev/kfd",)),
+    Kind(
+        "npu",
+        "slaunch.node.devices.npu:look",
+        ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+        ("dev/davinci_manager",),
+    ),
+    Kind("ipu", "slaunch.node.devices.ipu:look", (), ("dev/ipu0",)),
 )
 
 
 def find(view: View) -> Found:
-    """The devices of the first kind whose driver is loaded, else of the first with a visible list; else none."""
-    for kind in (*filter(lambda kind: kind.driven(view), KINDS), *filter(lambda kind: kind.listed(view), KINDS)):
+    """This task's accelerators.
+
+    A custom type that the environment names comes first, then the kinds whose driver is loaded, then those with a visible list:
+    Slurm writes the lists of several vendors at once, and only one of them has a driver.
+    """
+    if view.env.get(TYPE):
+        return look(entry_of(view.env[TYPE]), view)
+    for kind in (*(kind for kind in KINDS if kind.driven(view)), *(kind for kind in listed_first(view))):
         found = look(kind.look, view)
         if found.devices or found.problems or found.variable:
             return found
     return Found("cpu")
+
+
+def listed_first(view: View) -> tuple[Kind, ...]:
+    """Kinds with a visible list; NVIDIA's first, as most schedulers and users write that one."""
+    return tuple(sorted((kind for kind in KINDS if kind.listed(view)), key=lambda kind: kind.name != "gpu"))
+
+
+def entry_of(name: str) -> str:
+    """Where a kind named by the environment is looked for: here, among entry points, else by its visible list alone."""
+    known = {kind.name: kind.look for kind in KINDS}
+    if name in known:
+        return known[name]
+    from importlib.metadata import entry_points  # 25 ms, for unknown names only
+
+    return next((entry.value for entry in entry_points(group=GROUP, name=name)), CUSTOM)
 
 
 def look(entry: str, view: View) -> Found:

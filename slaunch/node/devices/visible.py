@@ -6,7 +6,7 @@ writes `NoDevFiles` for a job without devices; container tools write `all`, `non
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 NOTHING = ("", "NoDevFiles", "none", "void")
@@ -29,3 +29,8 @@ def tokens(text: str) -> tuple[str, ...] | None:
 def first_set(env: Mapping[str, str], variables: tuple[str, ...]) -> str:
     """The first of these variables that is set, even to nothing; "" if none is."""
     return next((name for name in variables if name in env), "")
+
+
+def repeated(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels that occur more than once."""
+    return tuple(sorted({label for label in labels if labels.count(label) > 1}))
