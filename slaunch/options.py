@@ -29,6 +29,8 @@ class Options:
         program: what each worker runs.
         nproc_per_node: workers on each node; 0 = one per visible device, else one.
         devices: labels of the visible list to use, in order; empty = all.
+        visible: which devices a worker sees: "all" (the node's selected ones; LOCAL_RANK i means device i), "own" (only its own,
+            as index 0) or "virtual" (as "own", and LOCAL_RANK says 0 too, for scripts that take it for a device index).
         contracts: names of the worker-environment contracts, e.g. ("paddle", "torch").
         mode: job mode, by name; "collective" here.
         rendezvous: "auto", "mpi", "slurm" or another registered back end.
@@ -49,6 +51,7 @@ class Options:
     program: Program
     nproc_per_node: int = 0
     devices: tuple[str, ...] = ()
+    visible: str = "all"
     contracts: tuple[str, ...] = ("paddle", "torch", "slaunch")
     mode: str = "collective"
     rendezvous: str = "auto"

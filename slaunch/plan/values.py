@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from slaunch.node.values import Address, Device
 
@@ -25,6 +25,7 @@ class NodePlan:
         cpus: CPUs of each worker, by local rank; () = not bound.
         threads: physical cores of each worker, by local rank.
         visible: name of the visible-list variable on this node; "" if none.
+        views: labels that each worker's visible list is rewritten to, by local rank; () = the list is left as it is found.
     """
 
     index: int
@@ -38,6 +39,7 @@ class NodePlan:
     cpus: tuple[tuple[int, ...], ...]
     threads: tuple[int, ...]
     visible: str
+    views: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,26 @@ class Plan:
     log_dir: str
     digest: str
 
+    def __hash__(self) -> int:
+        """By digest, which covers all fields: a plan of 100,000 workers is a cheap dictionary key."""
+        return hash(self.digest)
+
+
+@dataclass(frozen=True)
+class EnvFile:
+    """A file that tells a worker what is too long for one variable. Who starts the worker writes it, mode 0600.
+
+    Attributes:
+        variable: the variable that is to hold the file's absolute path.
+        name: file name, the same for all workers of a node that share the content; goes into the log directory, or into a private
+            temporary one if there is none.
+        text: the content.
+    """
+
+    variable: str
+    name: str
+    text: str
+
 
 @dataclass(frozen=True)
 class WorkerSpec:
@@ -81,6 +103,8 @@ class WorkerSpec:
         cpus: CPUs to bind to; () = leave as is.
         devices: its devices.
         log_name: file name within the log directory, e.g. "workerlog.5".
+        files: files to write before it starts, each with the variable that names it.
+        origins: which contract or rule made each variable of `set_env` and `drop_env`, e.g. "torch", "hygiene: task identity".
     """
 
     rank: int
@@ -92,3 +116,5 @@ class WorkerSpec:
     cpus: tuple[int, ...]
     devices: tuple[Device, ...]
     log_name: str
+    files: tuple[EnvFile, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)

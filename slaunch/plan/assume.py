@@ -1,0 +1,44 @@
+"""Facts of nodes that were not asked, for `slaunch explain`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slaunch.allocation.values import Shell, Task
+from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
+
+
+def assume(standing: Task | Shell, facts: NodeFacts) -> tuple[NodeFacts, ...]:
+    """One entry per task: every node is taken to be like this one, under its own host name, with ports 0 ("chosen at the start").
+
+    Args:
+        standing: where this process stands; its allocation tells the hosts, where the launcher does.
+        facts: of this machine.
+    """
+    hosts, counts = places(standing)
+    single = len(hosts) == 1
+    return tuple(
+        replace(
+            facts,
+            host=host or facts.host,
+            machine=host or facts.machine,
+            addresses=facts.addresses if single else (Address(host, "", 0),),
+            ports=(0,) * (facts.workers + SPARE_PORTS),
+            control_port=0,
+            pid=0,
+        )
+        for host, count in zip(hosts, counts, strict=True)
+        for _ in range(count)
+    )
+
+
+def places(standing: Task | Shell) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Hosts, and how many tasks each gets."""
+    nodes = standing.allocation.nodes
+    if isinstance(standing, Shell):
+        hosts = nodes or tuple(f"node{index}" for index in range(standing.shape.nodes))
+        hosts = hosts[: standing.shape.nodes]
+        return hosts, (standing.shape.tasks_per_node,) * len(hosts)
+    if nodes and len(standing.allocation.tasks_per_node) == len(nodes):
+        return nodes, standing.allocation.tasks_per_node
+    return ("",), (standing.slot.size,)

@@ -1,0 +1,161 @@
+"""From everybody's facts to the plan. Pure: every node computes the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from slaunch.allocation.values import Allocation
+from slaunch.errors import PlanError
+from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
+from slaunch.options import Options
+from slaunch.plan import devices, share
+from slaunch.plan.digest import digest
+from slaunch.plan.endpoints import choose
+from slaunch.plan.values import NodePlan, Plan
+from slaunch.rendezvous.values import Membership
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The tasks that run on one machine, by task rank ascending: their position here is the local rank in layout "task"."""
+
+    index: int
+    ranks: tuple[int, ...]
+    tasks: tuple[NodeFacts, ...]
+
+
+def build(  # noqa: PLR0917 - every stage's result, in the order of the stages
+    membership: Membership,
+    options: Options,
+    allocation: Allocation,
+    argv: tuple[str, ...],
+    job: str = "",
+    log_dir: str = "",
+    attempt: int = 0,
+) -> Plan:
+    """Decide who runs what, where.
+
+    Where any machine has more than one task, each task becomes its worker (layout "task"): its global rank is its task rank,
+    however the scheduler spread them. Else each task is its node's agent (layout "agent") and starts the workers of that node;
+    ranks are consecutive per node, in node order. Nodes are in order of the lowest task rank on them. Their counts may differ;
+    they form one world (P48: which never comes from visible devices).
+
+    Args:
+        membership: everybody's facts.
+        options: what the user asked for.
+        allocation: what the scheduler gave.
+        argv: command of each worker.
+        job: the job's name; "" = the user's, else the scheduler's.
+        log_dir: absolute directory of the logs; not used in layout "task".
+        attempt: 0 at first, one more at each restart.
+
+    Raises:
+        PlanError: if the facts do not allow a valid plan.
+        DeviceError: if a node has fewer devices than workers.
+    """
+    machines = group(membership.facts)
+    layout = "task" if any(len(machine.tasks) > 1 for machine in machines) else "agent"
+    addresses = choose([machine.tasks[0] for machine in machines], options.network)
+    nodes = tuple(_as_tasks(machines, addresses, options) if layout == "task" else _as_agents(machines, addresses, options))
+    plan = Plan(
+        job=job or options.job_id or allocation.job or "slaunch",
+        attempt=attempt,
+        mode=options.mode,
+        layout=layout,
+        world=sum(len(node.ranks) for node in nodes),
+        nodes=nodes,
+        argv=argv,
+        contracts=options.contracts,
+        log_dir=log_dir if layout == "agent" else "",
+        digest="",
+    )
+    return replace(plan, digest=digest(plan))
+
+
+def group(facts: Sequence[NodeFacts]) -> tuple[Machine, ...]:
+    """The tasks by machine, in order of the lowest task rank on it."""
+    members: dict[str, list[int]] = {}
+    for rank, fact in enumerate(facts):
+        members.setdefault(fact.machine, []).append(rank)
+    return tuple(
+        Machine(index, tuple(ranks), tuple(facts[rank] for rank in ranks)) for index, ranks in enumerate(members.values())
+    )
+
+
+def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
+    """Layout "agent": block-wise ranks, as many workers on a node as its agent wants."""
+    first = 0
+    for machine, address in zip(machines, addresses, strict=True):
+        facts = machine.tasks[0]
+        count = _workers(facts)
+        ranks = tuple(range(first, first + count))
+        dealt, bound = devices.shares_of_node(facts, options), share.cpus_of_node(facts, options)
+        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound)
+        first += count
+
+
+def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
+    """Layout "task": the tasks are the workers."""
+    for machine, address in zip(machines, addresses, strict=True):
+        _check_count(machine, options)
+        ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
+        dealt, bound = devices.shares_of_tasks(machine.tasks, options), share.cpus_of_tasks(machine.tasks, options)
+        yield _node(machine, address, machine.ranks, ports, dealt, bound)
+
+
+def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices and CPUs
+    machine: Machine,
+    address: Address,
+    ranks: tuple[int, ...],
+    ports: tuple[int, ...],
+    dealt: devices.Shares,
+    bound: share.Shares,
+) -> NodePlan:
+    facts = machine.tasks[0]
+    return NodePlan(
+        index=machine.index,
+        host=facts.host,
+        address=address,
+        first_rank=ranks[0],
+        ranks=ranks,
+        ports=ports,
+        spare_ports=facts.ports[-SPARE_PORTS:],
+        devices=dealt[0],
+        cpus=bound[0],
+        threads=bound[1],
+        visible=facts.visible,
+        views=dealt[1],
+    )
+
+
+def _workers(facts: NodeFacts) -> int:
+    """How many workers an agent starts."""
+    if facts.workers < 1:
+        raise PlanError(
+            f"start workers on node {facts.host}", f"{facts.workers} workers wanted there", "give --nproc_per_node 1 or more"
+        )
+    _ports(facts, facts.workers)
+    return facts.workers
+
+
+def _ports(facts: NodeFacts, workers: int) -> tuple[int, ...]:
+    if len(facts.ports) < workers + SPARE_PORTS:
+        raise PlanError(
+            f"give {workers} workers on node {facts.host} a port each, and {SPARE_PORTS} more to the job's masters",
+            f"{len(facts.ports)} ports reserved there",
+            "run the same slaunch version on all nodes",
+        )
+    return facts.ports
+
+
+def _check_count(machine: Machine, options: Options) -> None:
+    """`--nproc_per_node` must say what the scheduler did (P15)."""
+    tasks = len(machine.tasks)
+    if options.nproc_per_node not in (0, tasks):
+        raise PlanError(
+            f"run {options.nproc_per_node} workers per node",
+            f"--nproc_per_node {options.nproc_per_node}, but the scheduler started {tasks} tasks on node "
+            f"{machine.tasks[0].host}, and where a node has several tasks each one is a worker",
+            "leave --nproc_per_node out, or start one task per node",
+        )

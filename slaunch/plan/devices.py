@@ -1,0 +1,105 @@
+"""Which devices each worker gets, and what its visible list says.
+
+The rule, and why, is in docs/decisions/device-visibility.md: the node's list stays whole and worker i's device stands at
+position i, because `torch.cuda.set_device(LOCAL_RANK)` and Paddle's `FLAGS_selected_gpus` both count positions in the visible
+list. World and ranks never come from visible devices (P48); labels are opaque tokens (P49).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from slaunch.errors import DeviceError
+from slaunch.node.devices.choose import assign
+from slaunch.node.values import Device, NodeFacts
+from slaunch.options import Options
+from slaunch.plan.seat import Seat
+
+Devices = tuple[Device, ...]
+
+MASKS: Mapping[str, tuple[str, ...]] = {
+    "gpu": ("CUDA_VISIBLE_DEVICES",),
+    "rocm": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
+    "xpu": ("XPU_VISIBLE_DEVICES", "XPULINK_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
+    "npu": ("ASCEND_RT_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
+}
+"""Visible-list variables by kind of device. The first is used where the node had none; if one is written, the others go (P50)."""
+
+
+Shares = tuple[tuple[Devices, ...], tuple[tuple[str, ...], ...]]
+"""By local rank: the worker's devices, and the labels that its visible list is rewritten to; () = all lists stay as found."""
+
+
+def shares_of_node(facts: NodeFacts, options: Options) -> Shares:
+    """Layout "agent": what each worker of this node gets. One worker gets all devices; of several, worker i gets the one at i.
+
+    Raises:
+        DeviceError: if there are devices, but fewer than workers.
+    """
+    dealt = _dealt(facts, facts.workers)
+    if not _rewritten(facts.devices, options):
+        return dealt, ()
+    if options.visible != "all":
+        return dealt, tuple(_labels(own) for own in dealt)
+    return dealt, (_labels(facts.devices),) * facts.workers
+
+
+def shares_of_tasks(tasks: Sequence[NodeFacts], options: Options) -> Shares:
+    """Layout "task": what each task of one machine gets, in local-rank order.
+
+    A task that sees exactly one device uses it (P47, P48). Tasks that see the same several deal them out in their own order. A
+    task whose list nobody else has uses all of it.
+
+    Raises:
+        DeviceError: if more tasks see the same several devices than there are devices.
+    """
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for index, facts in enumerate(tasks):
+        groups.setdefault(tuple(_identity(device) for device in facts.devices), []).append(index)
+    dealt: list[Devices] = [()] * len(tasks)
+    for seen, members in groups.items():
+        for order, index in enumerate(members):
+            dealt[index] = tasks[index].devices if len(seen) <= 1 else _dealt(tasks[index], len(members))[order]
+    if not any(_rewritten(facts.devices, options) for facts in tasks):
+        return tuple(dealt), ()
+    shown = dealt if options.visible != "all" else [facts.devices for facts in tasks]
+    return tuple(dealt), tuple(map(_labels, shown))
+
+
+def _dealt(facts: NodeFacts, workers: int) -> tuple[Devices, ...]:
+    try:
+        return assign(facts.devices, workers)
+    except DeviceError as error:
+        raise DeviceError(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
+
+
+def _identity(device: Device) -> str:
+    """What makes it the same device for two tasks, whatever each calls it."""
+    return device.uuid or device.pci or device.label
+
+
+def _rewritten(devices: Devices, options: Options) -> bool:
+    """Whether visible lists are written anew: where the user chose devices, where each worker shall see only its own, and on
+    ROCm, where two lists may be in force at once.
+    """
+    return bool(devices) and (bool(options.devices) or options.visible != "all" or devices[0].kind == "rocm")
+
+
+def _labels(devices: Devices) -> tuple[str, ...]:
+    return tuple(device.label for device in devices)
+
+
+def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str | None]:
+    """Changes to the visible-list variables: a text to set, None to remove. {} where the list is right as it is.
+
+    Of a family of such variables exactly one is left in force: on ROCm a second one is applied after the first has renumbered the
+    devices (P50), and a CUDA list left by the scheduler beside it hides devices (P51).
+    """
+    if not seat.view:
+        return {}
+    family = MASKS.get(seat.devices[0].kind, ())
+    name = seat.node.visible or next(iter(family), "")
+    if not name:
+        return {}
+    changes: dict[str, str | None] = {other: None for other in family if other != name and other in env}
+    return changes | {name: ",".join(seat.view)}

@@ -1,0 +1,83 @@
+"""One worker of the plan, ready to start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slaunch.options import Options, Program
+from slaunch.plan import devices, hygiene, network, share
+from slaunch.plan.contracts import combine
+from slaunch.plan.limits import fit
+from slaunch.plan.seat import Seat, take_seat
+from slaunch.plan.values import Plan, WorkerSpec
+
+
+def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> WorkerSpec:
+    """Everything about worker `rank`: to be called on its node, with the environment that it will inherit.
+
+    What is set, from weak to strong: Slurm's task variables with the worker's values, threads, network, contracts, visible
+    devices. `--keep-env` shields a variable from hygiene and from the first three, never from a contract.
+
+    Raises:
+        PlanError: if there is no such worker, contracts contradict each other, or a variable would be too long for the kernel.
+        UsageError: if a contract is unknown.
+    """
+    seat = take_seat(plan, rank, options)
+    dropped = hygiene.reasons(env, plan.layout, options.keep_env, options.drop_env)
+    values, origins = settings(seat, env)
+    for name, value in devices.variables(seat, env).items():
+        origins[name] = "visible devices"
+        if value is None:
+            dropped[name] = origins[name]
+        else:
+            values[name] = value
+    values, files = fit(seat, values, env)
+    removed = {name: why for name, why in dropped.items() if name not in values}
+    return WorkerSpec(
+        rank=rank,
+        local_rank=seat.local_rank,
+        node=seat.node.index,
+        argv=plan.argv,
+        set_env=values,
+        drop_env=tuple(sorted(removed)),
+        cpus=seat.node.cpus[seat.local_rank],
+        devices=seat.devices,
+        log_name=f"workerlog.{rank}",
+        files=files,
+        origins={**removed, **{name: origins[name] for name in values}, **{file.variable: "long lists" for file in files}},
+    )
+
+
+def settings(seat: Seat, env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables that rules and contracts set, and where each comes from."""
+    values: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for origin, rule in (("Slurm's task", hygiene.rewrites), ("threads", share.variables), ("network", network.variables)):
+        for name, value in rule(seat, env).items():
+            if not (name in env and hygiene.any_match(seat.options.keep_env, name)):
+                values[name], origins[name] = value, origin
+    contracted, owners = combine(seat.plan.contracts, seat, env)
+    return values | contracted, origins | owners
+
+
+def worker_argv(program: Program, python: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command of each worker.
+
+    A `.py` file runs in this interpreter, unbuffered; a `.pyxes` file in this interpreter; any other file is executed itself.
+    With WITH_COVERAGE=ON, Python programs run under coverage.py, which keeps one data file per process.
+
+    Args:
+        program: what the user named.
+        python: the interpreter (never found by PATH, P92).
+        env: the environment, for WITH_COVERAGE.
+    """
+    cover = ("-m", "coverage", "run", "--branch", "-p") if env.get("WITH_COVERAGE") == "ON" else ()
+    if program.kind == "module":
+        return (python, "-u", *cover, "-m", program.target, *program.args)
+    if program.kind == "code":
+        return (python, "-u", "-c", program.target, *program.args)
+    if program.target.endswith(".py"):
+        return (python, "-u", *cover, program.target, *program.args)
+    if program.target.endswith(".pyxes"):
+        return (python, program.target, *program.args)
+    return (program.target, *program.args)
