@@ -1,0 +1,55 @@
+"""What a failed worker died of, from its exit, its last words and the memory counters.
+
+Classes: "memory" (the kernel or the device had none left), "peer" (it lost another worker: a victim), "signal" (a signal ended
+it), "start" (it could not be executed), "error" (anything else).
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from slaunch.agent.process import CANNOT_EXECUTE, NOT_FOUND
+
+_PEER = re.compile(
+    r"connection (reset|closed) by peer|broken pipe|connection refused|remote process exited|ncclRemoteError|ncclSystemError"
+    r"|socket (closed|timeout)|peer closed|lost connection|DistBackendError|DistNetworkError",
+    re.IGNORECASE,
+)
+_MEMORY = re.compile(
+    r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|ResourceExhaustedError|cudaErrorMemoryAllocation"
+    r"|MemoryError|std::bad_alloc|Cannot allocate memory"
+)
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure|Warning)\b.*)$")
+_LAST_WORDS = 8
+
+
+def classify(code: int, number: int, tail: tuple[str, ...], oom: str) -> tuple[str, str]:
+    """Class of the cause and one line on it.
+
+    Args:
+        code: exit code, 128 + n for a signal.
+        number: the signal that ended it, or 0.
+        tail: last lines of its output.
+        oom: what `oom.explain` says of the time it ran.
+    """
+    if number == signal.SIGKILL and oom:
+        return "memory", oom
+    if code in (CANNOT_EXECUTE, NOT_FOUND) and tail and tail[-1].startswith("slaunch: cannot start"):
+        return "start", tail[-1].removeprefix("slaunch: ")
+    exception = last_exception(tail)
+    words = exception or "\n".join(tail[-_LAST_WORDS:])
+    if _MEMORY.search(words):
+        return "memory", exception or "out of memory"
+    if _PEER.search(words):
+        return "peer", exception
+    return "signal" if number else "error", exception
+
+
+def last_exception(tail: tuple[str, ...]) -> str:
+    """The last line that names an exception, as Python prints it at the end of a traceback; "" if there is none."""
+    for line in reversed(tail):
+        match = _EXCEPTION.match(line.strip())
+        if match:
+            return match.group(1)
+    return ""

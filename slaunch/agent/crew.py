@@ -1,0 +1,206 @@
+"""The workers of this node: the effects behind the supervisor's actions."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slaunch._failpoint import failpoint
+from slaunch.agent import oom, process, tree
+from slaunch.agent.cause import classify
+from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
+from slaunch.agent.guardian import Guardian
+from slaunch.agent.logs import open_log, tail
+from slaunch.agent.values import Failure
+from slaunch.errors import SlaunchError
+from slaunch.node.values import Problem
+from slaunch.plan.values import WorkerSpec
+
+SWEEP_S = 0.02
+"""How often to look at processes that have been told to go."""
+
+
+@dataclass
+class Worker:
+    """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2)."""
+
+    spec: WorkerSpec
+    pid: int
+    pidfd: int
+    log: str
+    log_start: int
+    told: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the workers run and write.
+
+    Attributes:
+        node, host: this node.
+        log_dir: directory of the logs.
+        overwrite: start log files anew.
+        attempt: number of the attempt.
+    """
+
+    node: int
+    host: str
+    log_dir: str
+    overwrite: bool
+    attempt: int
+
+
+class Crew:
+    """Starts, signals, reaps and clears away this node's workers; tells what happened as events."""
+
+    def __init__(self, place: Place, selector: selectors.BaseSelector, mark: str, guardian: Guardian) -> None:
+        self.workers: dict[int, Worker] = {}
+        self.events: list[Event] = []
+        self.sweep_due = float("inf")
+        self._place = place
+        self._selector = selector
+        self._mark = mark
+        self._guardian = guardian
+        self._killing = False
+        self._group = oom.own_group()
+        self._oom_before = oom.count(self._group)
+
+    def start(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
+        """Start all workers; the first problem ends the starting and is told as an event."""
+        try:
+            for spec in specs:
+                failpoint("agent.before_spawn")
+                self._start(spec, env)
+        except SlaunchError as error:
+            self.events.append(StartFailed(Problem(error.exit_code, error.wanted, error.seen, error.todo)))
+        except OSError as error:  # no process, no descriptor, no memory
+            seen = f"{error.strerror} on {self._place.host} after {len(self.workers)} of {len(specs)} workers"
+            self.events.append(StartFailed(Problem(1, "start the workers", seen, "raise the limit that was hit (ulimit -a)")))
+
+    def _start(self, spec: WorkerSpec, env: Mapping[str, str]) -> None:
+        place = self._place
+        log, path, start = open_log(place.log_dir, spec.log_name, place.overwrite, place.attempt)
+        try:
+            pid = process.start(spec, process.worker_env(spec, env, self._mark), log)
+        finally:
+            os.close(log)
+        self._guardian.started(pid)
+        worker = Worker(spec, pid, _pidfd(pid), path, start)
+        self.workers[spec.rank] = worker
+        if worker.pidfd >= 0:
+            self._selector.register(worker.pidfd, selectors.EVENT_READ, lambda: self._reap(worker))
+
+    def signal(self, number: int) -> None:
+        """Send a stop signal to every worker's process group; one that is dead already is reaped first, as not told."""
+        alive = [worker for worker in self.workers.values() if not worker.ended and not self._reap(worker)]
+        for worker in alive:
+            worker.told = True
+            _signal_group(worker.pid, number)
+
+    def forward(self, number: int) -> None:
+        """Pass a signal on to the workers themselves; what they started is theirs to tell."""
+        for worker in self.workers.values():
+            if not worker.ended:
+                os.kill(worker.pid, number)
+
+    def sweep(self) -> None:
+        """Ask what the workers left behind to go, and start looking until it has."""
+        tree.kill(self._descendants(), signal.SIGTERM)
+        self.look()
+
+    def kill(self) -> None:
+        """Kill everything that stems from a worker, and keep doing so."""
+        self._killing = True
+        for worker in self.workers.values():
+            worker.told = True
+        self.look()
+
+    def look(self) -> None:
+        """Tell what is left of the workers' processes."""
+        pids = self._descendants()
+        if self._killing:
+            tree.kill(pids, signal.SIGKILL)
+        left = tree.running(pids, self._place.node, self._place.host)
+        self.events.append(TreeSeen(left))
+        busy = bool(left) or not all(worker.ended for worker in self.workers.values())
+        self.sweep_due = time.monotonic() + SWEEP_S if busy else float("inf")
+
+    def reap(self) -> None:
+        """After SIGCHLD: orphans that have become our children, and workers where there are no pidfds."""
+        for worker in self.workers.values():
+            if worker.pidfd < 0 and not worker.ended:
+                self._reap(worker)
+        by_pid = {worker.pid: worker for worker in self.workers.values() if not worker.ended}
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            if found.si_pid in by_pid:
+                self._reap(by_pid[found.si_pid])
+            elif found.si_pid == self._guardian.pid:
+                self._guardian.reap()
+            else:
+                os.waitpid(found.si_pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """Whatever happened, nothing of the workers stays."""
+        give_up = time.monotonic() + 5.0
+        while (pids := self._descendants()) and time.monotonic() < give_up:
+            tree.kill(pids, signal.SIGKILL)
+            self.reap()
+            if tree.running(pids, 0, ""):
+                time.sleep(SWEEP_S)
+        for worker in self.workers.values():
+            if worker.pidfd >= 0 and not worker.ended:
+                os.close(worker.pidfd)
+
+    def _descendants(self) -> list[int]:
+        return tree.descendants(os.getpid(), (self._guardian.pid,))
+
+    def _reap(self, worker: Worker) -> bool:
+        """Take a worker's exit status if it has ended; whether it has."""
+        if worker.ended:
+            return True
+        pid, status = os.waitpid(worker.pid, os.WNOHANG)
+        if pid == 0:
+            return False
+        now = time.time()
+        worker.ended = True
+        self._guardian.ended(worker.pid)
+        if worker.pidfd >= 0:
+            self._selector.unregister(worker.pidfd)
+            os.close(worker.pidfd)
+        code = os.waitstatus_to_exitcode(status)
+        self.events.append(WorkerExited(worker.spec.rank, self._failure(worker, code, now) if code else None))
+        return True
+
+    def _failure(self, worker: Worker, code: int, now: float) -> Failure:
+        spec, number = worker.spec, max(0, -code)
+        shell_code = 128 + number if number else code
+        lines = tail(worker.log, worker.log_start)
+        killed = oom.explain(self._group, self._oom_before, oom.count(self._group)) if number == signal.SIGKILL else ""
+        cause, detail = classify(shell_code, number, lines, killed)
+        who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
+        return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told)
+
+
+def _pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # a kernel before 5.3: SIGCHLD tells, later and without order
+        return -1
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:  # a new child has not made its own group yet: it dies with its first instruction
+        os.kill(pid, number)

@@ -1,0 +1,119 @@
+"""What the supervisor is told, and what it answers: the vocabulary between decisions and effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slaunch.agent.messages import Message
+from slaunch.agent.values import Failure, Stuck, Verdict
+from slaunch.node.values import Problem
+
+# Events
+
+
+@dataclass(frozen=True)
+class WorkerExited:
+    """A worker of this node has ended; `failure` is None if by exit code 0."""
+
+    rank: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class TreeSeen:
+    """What is left of the workers' processes, grandchildren included; asked for by `Sweep` or `Kill`."""
+
+    left: tuple[Stuck, ...] = ()
+
+
+@dataclass(frozen=True)
+class StartFailed:
+    """Not all workers of this node could be started."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class SignalArrived:
+    """This agent got a signal. `sender`: who sent it, in words; `time_s`: seconds since the epoch."""
+
+    number: int
+    sender: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class AgentSaid:
+    """A message from another agent, whose clock is `offset_s` ahead of ours."""
+
+    sender: int
+    message: Message
+    offset_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class AgentGone:
+    """The connection to another agent is lost for good. `time_s`: seconds since the epoch."""
+
+    index: int
+    why: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = WorkerExited | TreeSeen | StartFailed | SignalArrived | AgentSaid | AgentGone | Tick
+
+# Actions
+
+
+@dataclass(frozen=True)
+class SignalWorkers:
+    """Send a stop signal to the process group of every worker that still runs."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Pass a signal that is meant for the program on to every worker, once."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """SIGTERM to what the workers left behind, and keep telling what remains."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """SIGKILL to every process that stems from a worker, and keep doing so and telling what remains."""
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send a message to one agent."""
+
+    to: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class TellAll:
+    """Send a message to every agent but this one."""
+
+    message: Message
+
+
+@dataclass(frozen=True)
+class Finish:
+    """End this agent with the verdict."""
+
+    verdict: Verdict
+
+
+Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Finish

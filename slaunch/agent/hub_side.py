@@ -1,0 +1,131 @@
+"""The hub's duty, as a pure machine: hear from all nodes, order the stop, decide once, tell everybody."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field, replace
+from math import inf
+
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
+from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
+from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.verdict import Findings, decide, is_settled
+from slaunch.node.values import Problem
+
+SOONER_S = 0.25
+"""A new order to stop goes out only if it shortens the deadline by this much: many agents pass on one signal."""
+SETTLE_S = 0.3
+"""How long a death by a stop signal waits for its explanation: the scheduler signals workers and agents alike, in any order."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """State of the hub.
+
+    Attributes:
+        hosts: host names by node.
+        grace_s: seconds between the request to stop and SIGKILL.
+        pending: nodes whose workers have not all ended, as far as is known.
+        found: what has been heard.
+        stop_by: deadline of the workers' stop, monotonic; inf while the job runs.
+        deadline: when the hub decides with what it has, monotonic.
+        decided: the verdict, once given.
+    """
+
+    hosts: tuple[str, ...]
+    grace_s: float
+    pending: frozenset[int]
+    found: Findings = field(default_factory=Findings)
+    stop_by: float = inf
+    deadline: float = inf
+    decided: Verdict | None = None
+
+
+Result = tuple[Hub, tuple[Action, ...]]
+
+
+def step(hub: Hub, event: Event, now: float) -> Result:  # noqa: PLR0911 - one line per event
+    """The hub's next state and what to do, after `event` at `now` (monotonic seconds)."""
+    if hub.decided is not None:
+        return hub, ()
+    match event:
+        case AgentSaid(sender, WorkerFailed(failure), offset_s):
+            return on_failure(hub, replace(failure, time_s=failure.time_s - offset_s), now)
+        case AgentSaid(sender, StopAsked(stopped, grace_s), offset_s):
+            return on_stop_asked(hub, replace(stopped, time_s=stopped.time_s - offset_s), grace_s, now)
+        case AgentSaid(sender, CannotStart(problem), _):
+            return on_cannot_start(hub, sender, problem, now)
+        case AgentSaid(sender, NodeEnded(ended, stuck), _):
+            return on_ended(hub, sender, ended, stuck, now)
+        case AgentGone(index, why, time_s):
+            return on_gone(hub, index, why, time_s, now)
+        case Tick() if now >= hub.deadline:
+            return on_deadline(hub)
+    return hub, ()
+
+
+def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
+    """A worker failed: everybody stops."""
+    found = replace(hub.found, failures=(*hub.found.failures, failure))
+    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+
+
+def on_stop_asked(hub: Hub, stopped: Stopped, grace_s: float, now: float) -> Result:
+    """An agent was signalled: everybody stops."""
+    found = replace(hub.found, stops=(*hub.found.stops, stopped))
+    return order_stop(replace(hub, found=found), program_signal(stopped.signal), grace_s, now)
+
+
+def on_cannot_start(hub: Hub, sender: int, problem: Problem, now: float) -> Result:
+    """A node could not start its workers: everybody stops."""
+    found = replace(hub.found, problems=(*hub.found.problems, (hub.hosts[sender], problem)))
+    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+
+
+def order_stop(hub: Hub, number: int, grace_s: float, now: float) -> Result:
+    """Tell everybody to stop, unless they have been told so for about the same time already."""
+    stop_by = now + grace_s
+    if stop_by > hub.stop_by - SOONER_S:
+        return hub, ()
+    hub = replace(hub, stop_by=stop_by, deadline=stop_by + LEFTOVER_S + KILL_S + ANSWER_S / 2)
+    return hub, (TellAll(StopWorkers(number, grace_s)),)
+
+
+def on_ended(hub: Hub, sender: int, ended: int, stuck: tuple[Stuck, ...], now: float) -> Result:
+    """A node is done."""
+    if sender not in hub.pending:
+        return hub, ()
+    found = replace(hub.found, ended=hub.found.ended + ended, stuck=hub.found.stuck + stuck)
+    return maybe_decide(replace(hub, found=found, pending=hub.pending - {sender}), now)
+
+
+def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:
+    """An agent is gone. Once its workers have ended well, that harms nobody."""
+    if index not in hub.pending:
+        return hub, ()
+    found = replace(hub.found, lost=(*hub.found.lost, Lost(index, hub.hosts[index], why, time_s)))
+    hub, actions = order_stop(replace(hub, found=found, pending=hub.pending - {index}), signal.SIGTERM, hub.grace_s, now)
+    hub, more = maybe_decide(hub, now)
+    return hub, actions + more
+
+
+def maybe_decide(hub: Hub, now: float) -> Result:
+    """Decide once all nodes have ended, or soon after if an explanation may still be under way."""
+    if hub.pending:
+        return hub, ()
+    if is_settled(hub.found):
+        return give_verdict(hub)
+    return replace(hub, deadline=now + SETTLE_S), ()
+
+
+def on_deadline(hub: Hub) -> Result:
+    """Decide with what is known; nodes that have not answered count as lost."""
+    silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
+    return give_verdict(replace(hub, found=replace(hub.found, silent=silent)))
+
+
+def give_verdict(hub: Hub) -> Result:
+    """Decide and tell everybody."""
+    verdict = decide(hub.found)
+    return replace(hub, decided=verdict), (TellAll(Decided(verdict)),)

@@ -1,0 +1,63 @@
+"""The workers' log files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from slaunch.errors import OutputError
+
+TAIL_BYTES = 16384
+TAIL_LINES = 20
+LINE_CHARS = 500
+
+
+def open_log(directory: str, name: str, overwrite: bool, attempt: int) -> tuple[int, str, int]:
+    """Open a worker's log file, making its directory if needed: file descriptor, path, and where this run's output starts.
+
+    Raises:
+        OutputError: if the directory cannot be made or the file not be written.
+    """
+    path = os.path.join(directory, name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if overwrite else 0)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        log = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise _output_error(path, error) from None
+    try:
+        return log, path, _mark_start(log, attempt)
+    except OSError as error:
+        os.close(log)
+        raise _output_error(path, error) from None
+
+
+def _mark_start(log: int, attempt: int) -> int:
+    """In a file that has output already, a line that parts old from new."""
+    size = os.fstat(log).st_size
+    if size:
+        at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        size += os.write(log, f"---- slaunch: attempt {attempt}, {at} ----\n".encode())
+    return size
+
+
+def _output_error(path: str, error: OSError) -> OutputError:
+    return OutputError(
+        "write the workers' output", f"{path}: {error.strerror}", "choose another place with --log_dir, or make this one writable"
+    )
+
+
+def tail(path: str, start: int) -> tuple[str, ...]:
+    """The last lines of a log file, none from before `start`; of a progress bar its last state. () if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(start, size - TAIL_BYTES))
+            data = file.read(TAIL_BYTES)
+    except OSError:
+        return ()
+    lines = data.decode(errors="replace").replace("\r\n", "\n").split("\n")
+    shown = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines]
+    while shown and not shown[-1]:
+        shown.pop()
+    return tuple(line[:LINE_CHARS] for line in shown[-TAIL_LINES:])

@@ -1,0 +1,124 @@
+"""The agent's event loop: one thread, one selector. It hands events to the supervisor and carries out what that answers."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import time
+from collections import deque
+
+from slaunch._failpoint import failpoint
+from slaunch.agent import supervisor
+from slaunch.agent.console import Console
+from slaunch.agent.crew import Crew
+from slaunch.agent.events import (
+    Action,
+    AgentGone,
+    AgentSaid,
+    Event,
+    Finish,
+    Forward,
+    Kill,
+    SignalArrived,
+    SignalWorkers,
+    Sweep,
+    Tell,
+    TellAll,
+    Tick,
+)
+from slaunch.agent.linux import read_signalfd
+from slaunch.agent.messages import pack, unpack
+from slaunch.agent.tree import describe
+from slaunch.agent.values import Verdict
+from slaunch.channel.star import Lost, Message, Star
+
+IDLE_S = 0.5
+"""The loop looks at the channel's heartbeats this often when nothing happens."""
+
+
+class Loop:
+    """Everything that the loop serves."""
+
+    def __init__(self, state: supervisor.State, crew: Crew, star: Star, console: Console, signals: int) -> None:
+        self.state = state
+        self.verdict: Verdict | None = None
+        self._crew = crew
+        self._star = star
+        self._console = console
+        self._signals = signals
+        self._arrived: deque[Event] = deque()
+
+    def run(self, selector: selectors.BaseSelector) -> Verdict:
+        """Turn until the verdict is there."""
+        selector.register(self._signals, selectors.EVENT_READ, self._read_signals)
+        self._star.register(selector)
+        while self.verdict is None:
+            for key, _ in selector.select(self._timeout_s()):
+                key.data()
+            self.turn(time.monotonic())
+        return self.verdict
+
+    def turn(self, now: float) -> None:
+        """After the descriptors have been served: what the workers did comes first, then signals, then what peers say."""
+        if now >= self._crew.sweep_due:
+            self._crew.look()
+        self._serve_crew()
+        while self._arrived:
+            self.feed(self._arrived.popleft())
+        self._star.tick(now)
+        for item in self._star.take():
+            self._serve_crew()
+            self.feed(self._heard(item))
+        if now >= supervisor.wake_at(self.state):
+            self.feed(Tick())
+        self._serve_crew()
+        self._console.tick(now)
+
+    def feed(self, event: Event) -> None:
+        """One event through the supervisor, and its actions into the world."""
+        self.state, actions = supervisor.step(self.state, event, time.monotonic())
+        for action in actions:
+            self._do(action)
+
+    def _timeout_s(self) -> float:
+        if self._crew.events:
+            return 0.0
+        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due)
+        return min(IDLE_S, max(0.0, due - time.monotonic()))
+
+    def _serve_crew(self) -> None:
+        while self._crew.events:
+            self.feed(self._crew.events.pop(0))
+
+    def _read_signals(self) -> None:
+        for arrived in read_signalfd(self._signals):
+            if arrived.number == signal.SIGCHLD:
+                self._crew.reap()
+            else:
+                sender = f"{describe(arrived.pid)} of user {arrived.uid}" if arrived.pid else ""
+                self._arrived.append(SignalArrived(arrived.number, sender, time.time()))
+
+    def _heard(self, item: Message | Lost) -> Event:
+        if isinstance(item, Lost):
+            return AgentGone(item.index, item.why, time.time())
+        return AgentSaid(item.sender, unpack(item.body), self._star.clock_offset_s(item.sender))
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case SignalWorkers(number):
+                failpoint("agent.stopping")
+                self._crew.signal(number)
+            case Forward(number):
+                self._crew.forward(number)
+            case Sweep():
+                self._crew.sweep()
+            case Kill():
+                failpoint("agent.killing")
+                self._crew.kill()
+            case Tell(to, message):
+                self._star.send(to, pack(message))
+            case TellAll(message):
+                self._star.broadcast(pack(message))
+            case Finish(verdict):
+                failpoint("agent.before_finish")
+                self.verdict = verdict

@@ -1,0 +1,114 @@
+"""What agents say to each other while workers run, and its form on the wire.
+
+    spoke → hub    WorkerFailed, StopAsked, CannotStart   at once
+                   NodeEnded                              when nothing of the node's workers is left
+    hub → spokes   StopWorkers                            everybody stops
+                   Decided                                the verdict: everybody ends with it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.node.values import Problem
+
+
+@dataclass(frozen=True)
+class WorkerFailed:
+    """A worker ended other than by code 0, not told to."""
+
+    failure: Failure
+
+
+@dataclass(frozen=True)
+class StopAsked:
+    """An agent got a signal that asks it to stop the job, and gives its workers `grace_s`."""
+
+    stopped: Stopped
+    grace_s: float
+
+
+@dataclass(frozen=True)
+class CannotStart:
+    """A node could not start its workers."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class NodeEnded:
+    """All workers of a node have ended. `ended`: how many with code 0; `stuck`: processes that cannot be killed."""
+
+    ended: int
+    stuck: tuple[Stuck, ...] = ()
+
+
+@dataclass(frozen=True)
+class StopWorkers:
+    """Stop all workers: `signal` now, SIGKILL `grace_s` later."""
+
+    signal: int
+    grace_s: float
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The job is over for everybody."""
+
+    verdict: Verdict
+
+
+Message = WorkerFailed | StopAsked | CannotStart | NodeEnded | StopWorkers | Decided
+
+
+def pack(message: Message) -> dict[str, Any]:
+    """The message as a JSON object."""
+    return {"say": type(message).__name__, **asdict(message)}
+
+
+def unpack(body: Mapping[str, Any]) -> Message:
+    """The message that `pack` made into `body`.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    fields = dict(body)
+    try:
+        return _MAKERS[fields.pop("say")](fields)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a message between agents of this version: {str(body)[:80]}") from error
+
+
+def _failure(fields: dict[str, Any]) -> Failure:
+    return Failure(**{**fields, "tail": tuple(fields["tail"])})
+
+
+def _verdict(fields: dict[str, Any]) -> Verdict:
+    return Verdict(
+        **{
+            **fields,
+            "first": _failure(fields["first"]) if fields["first"] else None,
+            "others": tuple(map(_failure, fields["others"])),
+            "lost": tuple(Lost(**lost) for lost in fields["lost"]),
+            "stopped": Stopped(**fields["stopped"]) if fields["stopped"] else None,
+            "problem": Problem(**fields["problem"]) if fields["problem"] else None,
+            "stuck": _stuck(fields["stuck"]),
+        }
+    )
+
+
+def _stuck(entries: list[dict[str, Any]]) -> tuple[Stuck, ...]:
+    return tuple(Stuck(**entry) for entry in entries)
+
+
+_MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
+    "WorkerFailed": lambda fields: WorkerFailed(_failure(fields["failure"])),
+    "StopAsked": lambda fields: StopAsked(Stopped(**fields["stopped"]), fields["grace_s"]),
+    "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
+    "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"])),
+    "StopWorkers": lambda fields: StopWorkers(**fields),
+    "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
+}

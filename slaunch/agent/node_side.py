@@ -1,0 +1,213 @@
+"""One node's duty, as a pure machine: watch the workers, stop them, tell the hub, end with the verdict.
+
+    running ──► stopping ──► killing
+       │            │           │
+       └──► clearing ◄──────────┤        clearing: the workers are gone, what they left behind is not
+                └──► ended ◄────┘        ended: nothing is left; the hub is told, the verdict awaited
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, replace
+from math import inf
+
+from slaunch.agent.events import (
+    Action,
+    AgentGone,
+    AgentSaid,
+    Event,
+    Finish,
+    Forward,
+    Kill,
+    SignalArrived,
+    SignalWorkers,
+    StartFailed,
+    Sweep,
+    Tell,
+    Tick,
+    TreeSeen,
+    WorkerExited,
+)
+from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.errors import AgentLostError
+
+HUB = 0
+KILL_S = 10.0
+"""How long to wait for killed processes to go; one with much device memory takes seconds to tear down."""
+LEFTOVER_S = 2.0
+"""What processes left behind get between SIGTERM and SIGKILL once the job is being stopped."""
+ANSWER_S = 5.0
+"""Margin, beyond what every node may take to stop, for the hub's verdict to arrive."""
+REPEAT_S = 0.5
+"""Signals closer together than this are one request: srun, the terminal and the scheduler may all deliver it."""
+HURRY_S = {signal.SIGINT: 2.0}
+HURRY_OTHER_S = 10.0
+"""Grace left after a second request to stop: someone at the keyboard presses Ctrl-C again."""
+
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU})
+PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
+
+
+@dataclass(frozen=True)
+class Node:
+    """State of one node.
+
+    Attributes:
+        index, host: which node.
+        grace_s: seconds between the request to stop and SIGKILL.
+        alive: ranks of its workers that run.
+        phase: see the module's picture.
+        deadline: when the phase ends by itself, on the monotonic clock.
+        ended: workers that ended with code 0.
+        failures: workers that ended otherwise, not told to.
+        asked_at: when the first signal to stop arrived; inf if none did.
+        left: what was last seen of the workers' processes.
+        verdict: the job's verdict, as soon as it is known here.
+    """
+
+    index: int
+    host: str
+    grace_s: float
+    alive: frozenset[int]
+    phase: str = "running"
+    deadline: float = inf
+    ended: int = 0
+    failures: tuple[Failure, ...] = ()
+    asked_at: float = inf
+    stopped: bool = False
+    left: tuple[Stuck, ...] = ()
+    verdict: Verdict | None = None
+
+
+Result = tuple[Node, tuple[Action, ...]]
+
+
+def step(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - one line per event
+    """The node's next state and what to do, after `event` at `now` (monotonic seconds)."""
+    match event:
+        case WorkerExited():
+            return on_exit(node, event, now)
+        case TreeSeen(left):
+            return on_tree(replace(node, left=left), now)
+        case SignalArrived():
+            return on_signal(node, event, now)
+        case StartFailed(problem):
+            return also((Tell(HUB, CannotStart(problem)),), stop(node, signal.SIGTERM, node.grace_s, now))
+        case AgentSaid(message=StopWorkers(number, grace_s)):
+            return stop(node, number, grace_s, now)
+        case AgentSaid(message=Decided(verdict)):
+            return conclude(node, verdict, now)
+        case AgentGone(index, why, time_s) if index == HUB:
+            return on_hub_gone(node, why, time_s, now)
+        case Tick():
+            return on_deadline(node, now) if now >= node.deadline else (node, ())
+    return node, ()
+
+
+def also(first: tuple[Action, ...], result: Result) -> Result:
+    """`first`, then the actions of `result`."""
+    return result[0], first + result[1]
+
+
+def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
+    """A worker is gone: the first failure stops the rest at once, the last exit starts the clearing up."""
+    node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
+    if event.failure is None or event.failure.told:
+        return maybe_clear(node, now)
+    node = replace(node, failures=(*node.failures, event.failure))
+    return also((Tell(HUB, WorkerFailed(event.failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
+
+
+def maybe_clear(node: Node, now: float) -> Result:
+    """Once no worker is left, look for what they left behind (while killing, the killer looks already)."""
+    if node.alive or node.phase not in ("running", "stopping"):
+        return node, ()
+    patience_s = LEFTOVER_S if node.stopped else node.grace_s
+    return replace(node, phase="clearing", deadline=min(node.deadline, now + patience_s)), (Sweep(),)
+
+
+def on_tree(node: Node, now: float) -> Result:
+    """Nothing left of the workers means that this node is done."""
+    if node.left or node.alive or node.phase not in ("clearing", "killing"):
+        return node, ()
+    return end(node, now)
+
+
+def on_signal(node: Node, event: SignalArrived, now: float) -> Result:
+    """Requests to stop go to the hub and to our workers; signals for the program to our workers only."""
+    if event.number in PASSED_SIGNALS:
+        return node, (Forward(event.number),)
+    if event.number not in STOP_SIGNALS or node.asked_at <= now < node.asked_at + REPEAT_S:
+        return node, ()
+    grace_s = node.grace_s
+    if now >= node.asked_at:
+        grace_s = min(grace_s, HURRY_S.get(signal.Signals(event.number), HURRY_OTHER_S))
+    stopped = Stopped(event.number, node.index, node.host, event.sender, event.time_s)
+    told = Tell(HUB, StopAsked(stopped, grace_s))
+    return also((told,), stop(replace(node, asked_at=now), program_signal(event.number), grace_s, now))
+
+
+def program_signal(number: int) -> int:
+    """What the workers get when the agent gets `number`: Ctrl-C stays Ctrl-C, everything else is SIGTERM."""
+    return signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+
+
+def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
+    """Ask the workers to end within `grace_s`; asked again, only an earlier deadline counts."""
+    sooner = min(node.deadline, now + grace_s)
+    if node.phase == "running":
+        node = replace(node, phase="stopping", stopped=True, deadline=sooner)
+        return also((SignalWorkers(number),), maybe_clear(node, now))
+    if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
+        return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
+    return replace(node, stopped=True), ()
+
+
+def on_deadline(node: Node, now: float) -> Result:
+    """Patience is over: kill, then give up on what cannot be killed, then give up on the hub."""
+    if node.phase in ("stopping", "clearing"):
+        return replace(node, phase="killing", deadline=now + KILL_S), (Kill(),)
+    if node.phase == "killing":
+        return end(node, now)
+    silent = Lost(HUB, "", "sent no verdict in time", 0.0)
+    return conclude(node, lost_hub(node, silent), now)
+
+
+def end(node: Node, now: float) -> Result:
+    """Nothing more to do here: tell the hub, and wait for the verdict or end with it."""
+    patience_s = node.grace_s + LEFTOVER_S + KILL_S + ANSWER_S if node.stopped else inf
+    node = replace(node, phase="ended", deadline=now + patience_s)
+    if node.verdict is not None:
+        return node, (Finish(node.verdict),)
+    return node, (Tell(HUB, NodeEnded(node.ended, node.left)),)
+
+
+def conclude(node: Node, verdict: Verdict, now: float) -> Result:
+    """The verdict is known: end with it, after whatever still runs has been killed."""
+    if node.verdict is not None:
+        return node, ()
+    node = replace(node, verdict=verdict)
+    if node.phase == "ended":
+        return node, (Finish(verdict),)
+    if node.phase == "killing":
+        return node, ()
+    return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
+
+
+def on_hub_gone(node: Node, why: str, time_s: float, now: float) -> Result:
+    """Without the hub this node stops its own workers and ends with its own verdict."""
+    if node.verdict is not None:
+        return node, ()
+    node = replace(node, verdict=lost_hub(node, Lost(HUB, "", why, time_s)))
+    if node.phase == "ended":
+        assert node.verdict is not None
+        return node, (Finish(node.verdict),)
+    return stop(node, signal.SIGTERM, node.grace_s, now)
+
+
+def lost_hub(node: Node, lost: Lost) -> Verdict:
+    """This node's own verdict when the hub cannot give one."""
+    first = node.failures[0] if node.failures else None
+    return Verdict("lost", AgentLostError.exit_code, first, node.failures[1:], (lost,), ended=node.ended)

@@ -1,0 +1,112 @@
+"""One agent's run: start this node's workers, watch them, end with the one verdict of the job."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Mapping
+
+from slaunch.agent import supervisor
+from slaunch.agent.console import Console
+from slaunch.agent.crew import Crew, Place
+from slaunch.agent.guardian import Guardian
+from slaunch.agent.linux import become_subreaper, open_signalfd
+from slaunch.agent.loop import Loop
+from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.values import RunReport, Verdict
+from slaunch.channel.star import Star
+from slaunch.options import Options
+from slaunch.plan.values import Plan, WorkerSpec
+
+FLUSH_S = 2.0
+"""How long the hub waits for the verdict to leave; the spokes notice its end anyway."""
+
+
+def run(  # noqa: PLR0917 - the stages' values, in their order
+    plan: Plan, own_node: int, specs: tuple[WorkerSpec, ...], star: Star, base_env: Mapping[str, str], options: Options
+) -> RunReport:
+    """Run one attempt of the job on this node and return how the whole job ended.
+
+    Args:
+        plan: what runs where.
+        own_node: this node's index, the same as the agent's index in `star`.
+        specs: this node's workers.
+        star: the agents' channel; closed in the end.
+        base_env: what the workers inherit.
+        options: for the grace, the logs and the console.
+    """
+    started_s = time.time()
+    place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
+    signals = Signals()
+    become_subreaper()
+    mark = f"{os.getpid()}.{os.urandom(8).hex()}"
+    guardian = Guardian(mark)
+    console = Console(out=1)
+    try:
+        with selectors.DefaultSelector() as selector:
+            crew = Crew(place, selector, mark, guardian)
+            try:
+                crew.start(specs, base_env)
+                watch_output(console, crew, options.tee)
+                state = supervisor.start(own_node, hosts_of(plan), frozenset(crew.workers), options.grace_s)
+                verdict = Loop(state, crew, star, console, signals.descriptor).run(selector)
+            finally:
+                crew.close()
+        note = console.drain()
+        star.flush(FLUSH_S)
+    finally:
+        star.close()
+        console.close()
+        guardian.dismiss()
+        become_subreaper(False)
+        signals.restore()
+    return report(plan, own_node, verdict, started_s, (note,) if note else ())
+
+
+def hosts_of(plan: Plan) -> tuple[str, ...]:
+    """Host names by node."""
+    return tuple(node.host for node in plan.nodes)
+
+
+def watch_output(console: Console, crew: Crew, tee: tuple[int, ...]) -> None:
+    """Copy the output of the ranks that the user chose; with their rank in front if there are several."""
+    several = len(tee) > 1
+    for rank, worker in sorted(crew.workers.items()):
+        if rank in tee:
+            console.add(worker.log, worker.log_start, f"[{rank}] " if several else "")
+
+
+def report(plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...]) -> RunReport:
+    """The run as this agent tells it. If the hub is gone, the lowest node that is not known to be gone speaks."""
+    gone = {lost.node for lost in verdict.lost}
+    speaker = min((node.index for node in plan.nodes if node.index not in gone), default=0)
+    return RunReport(
+        verdict,
+        verdict.code,
+        own_node == speaker,
+        plan.job,
+        plan.attempt,
+        plan.world,
+        len(plan.nodes),
+        plan.log_dir,
+        started_s,
+        time.time(),
+        notes,
+    )
+
+
+class Signals:
+    """The agent's signals, taken from a descriptor by the loop instead of interrupting it."""
+
+    def __init__(self) -> None:
+        wanted = {number for number in STOP_SIGNALS | PASSED_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN}
+        wanted.add(signal.SIGCHLD)
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        self.descriptor = open_signalfd(wanted)
+
+    def restore(self) -> None:
+        """Signals work as before."""
+        os.close(self.descriptor)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)

@@ -1,0 +1,81 @@
+"""The supervisor of one agent: a pure machine `step(state, event) -> (state, actions)`, for spokes and the hub alike.
+
+The hub's agent has both duties; what its node tells the hub, and what the hub tells its node, never leaves this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from slaunch.agent import hub_side, node_side
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, Tell, TellAll, Tick
+from slaunch.agent.hub_side import Hub
+from slaunch.agent.node_side import HUB, Node
+
+
+@dataclass(frozen=True)
+class State:
+    """One agent: its node's duty, and the hub's if it is the hub."""
+
+    node: Node
+    hub: Hub | None = None
+
+
+def start(index: int, hosts: tuple[str, ...], ranks: frozenset[int], grace_s: float) -> State:
+    """An agent whose workers `ranks` have just been started."""
+    node = Node(index, hosts[index], grace_s, ranks)
+    return State(node, Hub(hosts, grace_s, frozenset(range(len(hosts)))) if index == HUB else None)
+
+
+def wake_at(state: State) -> float:
+    """When a `Tick` is due at the latest, monotonic seconds."""
+    return min(state.node.deadline, state.hub.deadline) if state.hub else state.node.deadline
+
+
+def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:
+    """The agent's next state and what to do, after `event` at `now` (monotonic seconds)."""
+    done: list[Action] = []
+    events: list[tuple[str, Event]] = [(duty, event) for duty in _duties(state, event)]
+    while events:
+        duty, event = events.pop(0)
+        state, actions = _step_duty(state, duty, event, now)
+        for action in actions:
+            inner = _inner(state, duty, action)
+            if inner is not None:
+                events.append(inner)
+            if not _stays_inside(state, action):
+                done.append(action)
+    return state, tuple(done)
+
+
+def _duties(state: State, event: Event) -> tuple[str, ...]:
+    """Which duty an event from outside concerns."""
+    if state.hub is None:
+        return ("node",)
+    if isinstance(event, AgentSaid | AgentGone):
+        return ("hub",)
+    return ("node", "hub") if isinstance(event, Tick) else ("node",)
+
+
+def _step_duty(state: State, duty: str, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:
+    if duty == "node":
+        node, actions = node_side.step(state.node, event, now)
+        return replace(state, node=node), actions
+    assert state.hub is not None
+    hub, actions = hub_side.step(state.hub, event, now)
+    return replace(state, hub=hub), actions
+
+
+def _inner(state: State, duty: str, action: Action) -> tuple[str, Event] | None:
+    """What a message between the two duties of the hub's agent is to the other one."""
+    if state.hub is None:
+        return None
+    if isinstance(action, Tell) and action.to == HUB:
+        return "hub", AgentSaid(HUB, action.message)
+    if isinstance(action, TellAll):
+        return "node", AgentSaid(HUB, action.message)
+    return None
+
+
+def _stays_inside(state: State, action: Action) -> bool:
+    return state.hub is not None and isinstance(action, Tell) and action.to == HUB

@@ -1,0 +1,133 @@
+"""What the agents learn and conclude, as values: a worker's failure, the verdict on the job, the report of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slaunch.node.values import Problem
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A worker that ended other than by exit code 0.
+
+    Attributes:
+        rank, local_rank, node, host, pid: which worker.
+        code: exit code as a shell gives it: the worker's own, or 128 + n if signal n ended it.
+        signal: number of the signal that ended it; 0 if it exited by itself.
+        time_s: when, seconds since the epoch, by the clock of the hub.
+        cause: class of the cause: see `agent.cause`.
+        detail: one line on the cause, e.g. the exception or the memory limit; "" if nothing is known beyond the code.
+        log: path of its log file.
+        tail: last lines of its output.
+        told: it ended after slaunch had told it to stop; such an end is a consequence, never a cause.
+    """
+
+    rank: int
+    local_rank: int
+    node: int
+    host: str
+    pid: int
+    code: int
+    signal: int
+    time_s: float
+    cause: str = "error"
+    detail: str = ""
+    log: str = ""
+    tail: tuple[str, ...] = ()
+    told: bool = False
+
+
+@dataclass(frozen=True)
+class Lost:
+    """An agent that went away while the job ran. `time_s`: when that was noticed, by the hub's clock; 0 = not known."""
+
+    node: int
+    host: str
+    why: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A signal that asked an agent to stop the job.
+
+    Attributes:
+        signal: its number.
+        node, host: the agent that got it.
+        sender: who sent it, e.g. "pid 812 (slurmstepd)"; "" if the kernel does not tell.
+        time_s: when, by the hub's clock.
+    """
+
+    signal: int
+    node: int
+    host: str
+    sender: str
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A process that could not be killed, e.g. because it waits for a device or a file server (state D)."""
+
+    node: int
+    host: str
+    pid: int
+    name: str
+    state: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the job ended: one for all agents.
+
+    Attributes:
+        outcome: "success", "failure" (a worker), "signal" (asked to stop), "lost" (an agent or node), "start" (a node could not
+            start its workers).
+        code: exit code of every agent.
+        first: the worker that failed first, if one did.
+        others: further workers that failed by themselves, in order of time.
+        lost: agents that went away.
+        stopped: the signal that ended the job.
+        problem: what kept a node from starting its workers, and `problem_host` its host.
+        stuck: processes that could not be killed.
+        ended: number of workers that ended with code 0.
+    """
+
+    outcome: str
+    code: int
+    first: Failure | None = None
+    others: tuple[Failure, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    stopped: Stopped | None = None
+    problem: Problem | None = None
+    problem_host: str = ""
+    stuck: tuple[Stuck, ...] = ()
+    ended: int = 0
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One attempt of the job, as one agent tells it.
+
+    Attributes:
+        verdict: how it ended.
+        code: exit code for this process.
+        speaks: this agent prints the report; the others stay silent.
+        job, attempt, world, nodes: which run; number of workers and of nodes.
+        log_dir: where the logs are.
+        started_s, ended_s: seconds since the epoch.
+        notes: further remarks, one line each.
+    """
+
+    verdict: Verdict
+    code: int
+    speaks: bool
+    job: str
+    attempt: int
+    world: int
+    nodes: int
+    log_dir: str
+    started_s: float
+    ended_s: float
+    notes: tuple[str, ...] = ()

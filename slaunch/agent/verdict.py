@@ -1,0 +1,111 @@
+"""Which of several things that went wrong was the first cause: pure rules over what the hub has heard."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.errors import AgentLostError
+from slaunch.node.values import Problem
+
+SUSPECT_S = 8.0
+"""A node that falls silent is noticed up to this long after the workers elsewhere felt it (heartbeat time-out and a margin)."""
+SIGNAL_SLACK_S = 1.0
+"""Signals to a whole step reach workers and agents in any order; a death by one this close to ours is its consequence."""
+NEARLY_S = 0.02
+"""Exits on different nodes closer than this have no certain order: clocks are compared over the network."""
+
+_DEADLY_REQUESTS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL})
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the hub has heard, in the order of arrival; times by its own clock.
+
+    Attributes:
+        failures: workers that failed by themselves.
+        lost: agents that went away before their workers had ended.
+        silent: agents that did not answer when the job was being stopped; that explains nothing.
+        stops: signals to agents that ask for a stop.
+        problems: host name and problem of nodes that could not start their workers.
+        stuck: processes that could not be killed.
+        ended: number of workers that ended with code 0.
+    """
+
+    failures: tuple[Failure, ...] = ()
+    lost: tuple[Lost, ...] = ()
+    silent: tuple[Lost, ...] = ()
+    stops: tuple[Stopped, ...] = ()
+    problems: tuple[tuple[str, Problem], ...] = ()
+    stuck: tuple[Stuck, ...] = ()
+    ended: int = 0
+
+
+def is_settled(found: Findings) -> bool:
+    """False while a death by a stop signal has no explanation: the agents' own signal may still be on its way."""
+    if found.lost or found.stops or found.problems or not found.failures:
+        return True
+    return in_order(found.failures)[0].signal not in _DEADLY_REQUESTS
+
+
+def in_order(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
+    """Failures by time. Of those that are nearly simultaneous, one that explains itself comes before a victim of its peers."""
+    by_time = sorted(failures, key=lambda failure: failure.time_s)
+    if not by_time:
+        return ()
+    near = [f for f in by_time if f.time_s <= by_time[0].time_s + NEARLY_S]
+    return (*sorted(near, key=is_victim), *by_time[len(near) :])
+
+
+def is_victim(failure: Failure) -> bool:
+    """Its last words are about a lost connection to another worker."""
+    return failure.cause == "peer"
+
+
+def decide(found: Findings) -> Verdict:
+    """The one verdict on the job."""
+    failures = in_order(found.failures)
+    first = failures[0] if failures else None
+    verdict = _judge(found, first)
+    return Verdict(
+        verdict.outcome,
+        verdict.code,
+        first,
+        failures[1:],
+        found.lost + found.silent,
+        verdict.stopped,
+        verdict.problem,
+        verdict.problem_host,
+        found.stuck,
+        found.ended,
+    )
+
+
+def _judge(found: Findings, first: Failure | None) -> Verdict:
+    """Outcome and code, by the first rule that holds."""
+    stop = min(found.stops, key=lambda stop: stop.time_s, default=None)
+    if found.problems:
+        host, problem = found.problems[0]
+        return Verdict("start", problem.code, problem=problem, problem_host=host)
+    if stop is not None and not (found.lost or (first and not explains(stop, first))):
+        return Verdict("signal", 128 + stop.signal, stopped=stop)
+    if found.lost and (first is None or overshadows(found.lost, first)):
+        return Verdict("lost", AgentLostError.exit_code)
+    if first is not None:
+        return Verdict("failure", first.code)
+    if stop is not None:
+        return Verdict("signal", 128 + stop.signal, stopped=stop)
+    return Verdict("success", 0)
+
+
+def explains(stop: Stopped, failure: Failure) -> bool:
+    """The signal came before the worker failed, or the worker died of the same round of signals."""
+    if stop.time_s <= failure.time_s:
+        return True
+    return failure.signal in _DEADLY_REQUESTS and stop.time_s - failure.time_s <= SIGNAL_SLACK_S
+
+
+def overshadows(lost: tuple[Lost, ...], failure: Failure) -> bool:
+    """An agent went away about when the worker failed elsewhere: the failure is its consequence, noticed earlier."""
+    return any(gone.node != failure.node and gone.time_s - failure.time_s <= SUSPECT_S for gone in lost)

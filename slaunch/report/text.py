@@ -1,0 +1,123 @@
+"""The closing block: how the job ended and why, for people."""
+
+from __future__ import annotations
+
+from slaunch.agent.values import Failure, RunReport, Verdict
+from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name
+
+OTHERS_SHOWN = 5
+
+
+def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
+    """One block of text; one line for a job that ended well, "" for that with `quiet`."""
+    verdict = report.verdict
+    if verdict.outcome == "success":
+        lines = [] if quiet else [success(report)]
+        return "\n".join(lines + [f"  note:   {note}" for note in report.notes + leftovers(verdict)])
+    lines = [paint(f"slaunch: {headline(report)}", RED + BOLD, colour)]
+    lines += [f"  {label + ':':<8}{value}" for label, value in details(report)]
+    if verdict.first is not None and verdict.first.tail:
+        lines.append(f"  last lines of rank {verdict.first.rank}, from {verdict.first.log}:")
+        lines += [paint(f"    | {line}", DIM, colour) for line in verdict.first.tail]
+    return "\n".join(lines)
+
+
+def success(report: RunReport) -> str:
+    """The one line of a job that ended well."""
+    where = f" on {counted(report.nodes, 'node')}" if report.nodes > 1 else ""
+    logs = f"; logs in {report.log_dir}" if report.log_dir else ""
+    took = duration(report.ended_s - report.started_s)
+    return f"slaunch: {counted(report.world, 'worker')}{where} ended well after {took}{logs}"
+
+
+def headline(report: RunReport) -> str:
+    """What happened, in one line, with the exit code."""
+    text = _HEADLINES[report.verdict.outcome](report.verdict)
+    code = f"exit code {report.code}"
+    return text if text.endswith(code) else f"{text} ({code})"
+
+
+def _failure_headline(verdict: Verdict) -> str:
+    assert verdict.first is not None
+    return f"{worker_name(verdict.first)} {'was' if verdict.first.signal else 'failed with'} {ending(verdict.first)}"
+
+
+def _signal_headline(verdict: Verdict) -> str:
+    assert verdict.stopped is not None
+    return f"stopped by {signal_name(verdict.stopped.signal)}"
+
+
+def _lost_headline(verdict: Verdict) -> str:
+    gone = ", ".join(f"node {lost.node} ({lost.host})" for lost in verdict.lost)
+    return f"lost the agent on {gone}: {verdict.lost[0].why}"
+
+
+def _start_headline(verdict: Verdict) -> str:
+    assert verdict.problem is not None
+    return f"cannot {verdict.problem.wanted} on {verdict.problem_host}"
+
+
+_HEADLINES = {
+    "failure": _failure_headline,
+    "signal": _signal_headline,
+    "lost": _lost_headline,
+    "start": _start_headline,
+}
+
+
+def worker_name(failure: Failure) -> str:
+    """Which worker, as a person looks for it."""
+    return f"rank {failure.rank} on {failure.host}"
+
+
+def ending(failure: Failure) -> str:
+    """How it ended."""
+    if failure.signal:
+        return f"killed by {signal_name(failure.signal)}"
+    return f"exit code {failure.code}"
+
+
+def details(report: RunReport) -> list[tuple[str, str]]:
+    """The lines below the headline, as (label, value)."""
+    verdict = report.verdict
+    lines: list[tuple[str, str]] = []
+    if verdict.problem is not None:
+        lines += [("seen", verdict.problem.seen), ("do", verdict.problem.todo)]
+    if verdict.stopped is not None:
+        by = f", sent by {verdict.stopped.sender}" if verdict.stopped.sender else ""
+        lines.append(("signal", f"arrived on {verdict.stopped.host} at {clock(verdict.stopped.time_s)}{by}"))
+    if verdict.first is not None:
+        lines += about_first(verdict.first, report)
+    lines += [("also", line) for line in also(verdict)]
+    lines += [("note", note) for note in report.notes + leftovers(verdict)]
+    if report.log_dir:
+        lines.append(("logs", report.log_dir))
+    return lines
+
+
+def about_first(first: Failure, report: RunReport) -> list[tuple[str, str]]:
+    """Where, when and why the first worker failed."""
+    who = f"rank {first.rank} (local rank {first.local_rank}, pid {first.pid}) on {first.host} (node {first.node})"
+    when = f"{clock(first.time_s)}, {duration(first.time_s - report.started_s)} after the start"
+    lines = [("first", f"{who}: {ending(first)}"), ("when", when)]
+    if first.detail:
+        lines.append(("cause", first.detail))
+    if first.cause == "peer" and report.verdict.outcome == "failure":
+        lines.append(("note", "it lost its connection to another worker, which may be the one to look at"))
+    return lines
+
+
+def also(verdict: Verdict) -> list[str]:
+    """What else went wrong, briefly."""
+    shown = [f"{worker_name(failure)}: {ending(failure)}" for failure in verdict.others[:OTHERS_SHOWN]]
+    if len(verdict.others) > OTHERS_SHOWN:
+        shown.append(f"{len(verdict.others) - OTHERS_SHOWN} more workers failed by themselves")
+    lost = verdict.lost[1:] if verdict.outcome == "lost" else verdict.lost
+    return shown + [f"node {gone.node} ({gone.host}): {gone.why}" for gone in lost]
+
+
+def leftovers(verdict: Verdict) -> tuple[str, ...]:
+    """Processes that could not be killed."""
+    return tuple(
+        f"process {stuck.pid} ({stuck.name}, state {stuck.state}) on {stuck.host} cannot be killed" for stuck in verdict.stuck
+    )
