@@ -60,14 +60,14 @@ class Console:
         self.due = inf if self._closed else now + (0.0 if moved >= PASS_BYTES else self._interval)
 
     def drain(self) -> str:
-        """Copy all that is left. A line on what could not be shown, if the console takes no more; else ""."""
+        """Copy what is left. A line on what could not be shown, if the console takes no more; else ""."""
         last = time.monotonic()
         while self._left() and not self._closed:
             now = time.monotonic()
             if self._pass(now):
                 last = now
             elif now > last + NO_PROGRESS_S:
-                return f"{self._left()} bytes of output were not shown, as the console did not take them; they are in the log files"
+        """Copy what is left. A line on what could not be shown, if the console takes no more; else ""."""
             else:
                 select.select([], [self.out], [], 0.1)
         for source in self.sources:

@@ -14,7 +14,7 @@ from slaunch.agent import oom, process, tree
 from slaunch.agent.cause import classify
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
-from slaunch.agent.logs import open_log, tail
+from slaunch.agent.logs import open_log, tail, write_files
 from slaunch.agent.values import Failure
 from slaunch.errors import SlaunchError
 from slaunch.node.values import Problem
@@ -86,7 +86,8 @@ class Crew:
         place = self._place
         log, path, start = open_log(place.log_dir, spec.log_name, place.overwrite, place.attempt)
         try:
-            pid = process.start(spec, process.worker_env(spec, env, self._mark), log)
+            files = write_files(place.log_dir, spec.files)
+            pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files}, log)
         finally:
             os.close(log)
         self._guardian.started(pid)
