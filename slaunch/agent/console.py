@@ -67,7 +67,7 @@ class Console:
             if self._pass(now):
                 last = now
             elif now > last + NO_PROGRESS_S:
-        """Copy what is left. A line on what could not be shown, if the console takes no more; else ""."""
+                return f"{self._left()} bytes of output were not shown: the console did not take them. They are in the log files"
             else:
                 select.select([], [self.out], [], 0.1)
         for source in self.sources:

@@ -13,7 +13,10 @@ _NAME = re.compile(
     r"|TOKEN$|SECRET|PASSWORD|PASSWD|APIKEY|ACCESSKEY",
     re.IGNORECASE,
 )
-_NOT_SECRET = re.compile(r"(^|_)(PUBLIC|PUB)_?KEY|TOKENIZERS?_|_TOKENS?_(LEN|LENGTH|COUNT)|MAX_TOKENS?|KEY_(TYPE|SIZE)$", re.IGNORECASE)
+_NOT_SECRET = re.compile(
+    r"(^|[_\-])(PUBLIC|PUB)[_\-]?KEY|TOKENIZERS?[_\-]|[_\-]TOKENS?[_\-](LEN|LENGTH|COUNT)|MAX[_\-]TOKENS?|KEY_(TYPE|SIZE)$",
+    re.IGNORECASE,
+)
 
 _SHAPES = (
     re.compile(r"(?<=://)[^/@\s:]+:[^/@\s]+(?=@)"),  # user:password in a URL
