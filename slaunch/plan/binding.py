@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -17,6 +18,10 @@ from slaunch.node.cpulist import parse, render
 from slaunch.node.values import Device, NodeFacts
 
 T = TypeVar("T")
+Columns = tuple[tuple[int, ...], ...]
+
+ANYWHERE = -2
+"""A worker's wish for a NUMA node where it has none; -1 is the node of cores whose node is unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +67,29 @@ def bind(facts: NodeFacts, devices: Sequence[Sequence[Device]], policy: str = "a
         UsageError: the policy is not understood, or names CPUs that this task may not use.
     """
     workers = len(devices)
-    own = cores_of(facts.cores, facts.numa, facts.caches)
-    if policy == "none":
-        return unbound(own, workers)
-    cores = own
-    notes: tuple[str, ...] = ()
-    if len(own) < workers and len(facts.reach) > len(own):
-        cores = cores_of(facts.reach, facts.reach_numa, facts.reach_caches)
-        notes = (
-            f"{facts.host}: the launcher's mask {render(facts.cpus)} has fewer cores than the {workers} workers: "
-            f"they use {render(cpus_of(cores))}",
-        )
     kind, _, items = policy.partition(":")
-    if kind in EXPLICIT:
-        return bound(explicit(facts.host, cores, policy, EXPLICIT[kind](items, policy)[:workers], workers), notes)
-    if kind not in SPLITS:
+    if kind not in POLICIES:
         raise UsageError("bind workers to CPUs", f"--bind={policy}", "use auto, numa, core, none, map:… or mask:…")
-    if len(cpus_of(cores)) < workers:
+    cores, notes = offered(facts, workers)
+    if kind == "none":
+        return unbound(cores_of(facts.cores, facts.numa, facts.caches), workers)
+    if kind in EXPLICIT:
+        shares = explicit(facts.host, cores, policy, EXPLICIT[kind](items, policy)[:workers], workers)
+    elif sum(len(core.cpus) for core in cores) < workers:
         return too_few(facts, cores, workers, notes)
-    shares = SPLITS[kind](cores, tuple(near(each, cores) for each in devices))
-    return bound(shares, notes)
+    else:
+        shares = split(kind, cores, tuple(near(each, cores) for each in devices))
+    return bound(cores, shares, (*notes, *idle(facts.host, kind, cores, shares)))
+
+
+def offered(facts: NodeFacts, workers: int) -> tuple[Chunk, tuple[str, ...]]:
+    """The cores to share out: the task's own, or all that the kernel grants where these are fewer than workers (P39)."""
+    own = cores_of(facts.cores, facts.numa, facts.caches)
+    if len(own) >= workers or len(facts.reach) <= len(own):
+        return own, ()
+    wide = cores_of(facts.reach, facts.reach_numa, facts.reach_caches)
+    had, got = render(facts.cpus), render(cpus_of(wide))
+    return wide, (f"{facts.host}: the mask {had} has fewer cores than the {workers} workers; they use {got}",)
 
 
 def keep(facts: NodeFacts) -> Binding:
@@ -89,8 +97,12 @@ def keep(facts: NodeFacts) -> Binding:
     return unbound(cores_of(facts.cores, facts.numa, facts.caches), 1)
 
 
-def cores_of(cpus: Sequence[tuple[int, ...]], numa: Sequence[int], caches: Sequence[int]) -> Chunk:
-    """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU."""
+@lru_cache(maxsize=64)
+def cores_of(cpus: Columns, numa: tuple[int, ...], caches: tuple[int, ...]) -> Chunk:
+    """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU.
+
+    Kept for further nodes of the same build: a plan of 16,000 nodes has few kinds of them.
+    """
     unknown = (-1,) * len(cpus)
     cores = (Core(*row) for row in zip(cpus, numa or unknown, caches or unknown, strict=True))
     return tuple(sorted(cores, key=lambda core: (core.numa, core.cpus)))
@@ -106,14 +118,21 @@ def unbound(own: Chunk, workers: int) -> Binding:
     return Binding(((),) * workers, (max(1, len(own) // max(1, workers)),) * workers, ((),) * workers)
 
 
-def bound(shares: Sequence[Chunk], notes: tuple[str, ...]) -> Binding:
+def bound(cores: Chunk, shares: Sequence[Chunk], notes: tuple[str, ...]) -> Binding:
     """The binding that gives each worker its share."""
+    core_of = {cpu: index for index, core in enumerate(cores) for cpu in core.cpus}
     return Binding(
         tuple(cpus_of(share) for share in shares),
-        tuple(len(share) for share in shares),
+        tuple(len({core_of[core.cpus[0]] for core in share}) for share in shares),
         tuple(tuple(sorted({core.numa for core in share} - {-1})) for share in shares),
         notes,
     )
+
+
+def idle(host: str, kind: str, cores: Chunk, shares: Sequence[Chunk]) -> tuple[str, ...]:
+    """A word on cores that `auto` leaves to nobody, since no worker's device is near them."""
+    unused = set(cpus_of(cores)).difference(*map(cpus_of, shares)) if kind == "auto" else set()
+    return (f"{host}: CPUs {render(unused)} are near no worker's device and stay idle; --bind none uses all",) if unused else ()
 
 
 def too_few(facts: NodeFacts, cores: Chunk, workers: int, notes: tuple[str, ...]) -> Binding:
@@ -130,19 +149,27 @@ def too_few(facts: NodeFacts, cores: Chunk, workers: int, notes: tuple[str, ...]
 
 
 def near(devices: Sequence[Device], cores: Chunk) -> int:
-    """The NUMA node of a worker's devices, if it is one and has cores for us; else -1: anywhere."""
-    nodes = {device.numa for device in devices}
-    node = nodes.pop() if len(nodes) == 1 else -1
-    return node if any(core.numa == node for core in cores) else -1
+    """The NUMA node of a worker's devices, if they have one and the same and it has cores for us; else `ANYWHERE`."""
+    nodes = {device.numa for device in devices} - {-1}
+    node = nodes.pop() if len(nodes) == 1 else ANYWHERE
+    return node if any(core.numa == node for core in cores) else ANYWHERE
+
+
+@lru_cache(maxsize=64)
+def split(kind: str, cores: Chunk, wishes: tuple[int, ...]) -> tuple[Chunk, ...]:
+    """Share out cores: `wishes` has each worker's NUMA node, or `ANYWHERE`."""
+    shares = split_auto(cores, wishes)
+    if kind != "auto":
+        shares = tuple(one_node(share, wish) for share, wish in zip(shares, wishes, strict=True))
+    return tuple(share[:1] for share in shares) if kind == "core" else shares
 
 
 def split_auto(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
-    """Share out cores by NUMA node: `wishes` has each worker's node, or -1."""
-    if len(wishes) == 1:
-        return (cores,)
+    """Whole NUMA nodes for few workers that may be anywhere; else every worker on one node, which its tenants share evenly."""
     domains = by_key(cores, lambda core: core.numa)
-    if len(wishes) < len(domains) and all(wish < 0 for wish in wishes):
-        return tuple(tuple(core for domain in group for core in domain) for group in deal(tuple(domains.values()), len(wishes)))
+    anywhere = all(wish == ANYWHERE for wish in wishes)
+    if len(wishes) == 1 or (anywhere and len(wishes) < len(domains)):
+        return tuple(joined(group) for group in deal(tuple(domains.values()), len(wishes)))
     homes = settle(domains, wishes)
     shares: dict[int, Chunk] = {}
     for node, domain in domains.items():
@@ -151,49 +178,29 @@ def split_auto(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
     return tuple(shares[worker] for worker in range(len(wishes)))
 
 
-def split_numa(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
-    """As `split_auto`, but each share is cut down to the NUMA node where most of it lies."""
-    return tuple(one_node(share, wish) for share, wish in zip(split_auto(cores, wishes), wishes, strict=True))
-
-
 def one_node(share: Chunk, wish: int) -> Chunk:
     """The part of a share that lies on the wished node, or else on the node where most of it lies."""
     parts = by_key(share, lambda core: core.numa)
     return parts[wish] if wish in parts else max(parts.values(), key=len)
 
 
-def split_core(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
-    """The first core of each share."""
-    return tuple(share[:1] for share in split_numa(cores, wishes))
-
-
-SPLITS: Mapping[str, Callable[[Chunk, Sequence[int]], tuple[Chunk, ...]]] = {
-    "auto": split_auto,
-    "numa": split_numa,
-    "core": split_core,
-}
-
-
 def settle(domains: Mapping[int, Chunk], wishes: Sequence[int]) -> tuple[int, ...]:
     """A NUMA node for each worker: the wished one while it has a CPU left for him, else where a worker gets most cores."""
+    room = {node: sum(len(core.cpus) for core in domain) for node, domain in domains.items()}
     tenants = dict.fromkeys(domains, 0)
     homes = []
     for wish in wishes:
-        full = wish < 0 or tenants[wish] >= len(cpus_of(domains[wish]))
-        homes.append(-1 if full else wish)
-        if not full:
-            tenants[wish] += 1
-    for _ in range(homes.count(-1)):
-        open_nodes = [node for node in domains if tenants[node] < len(cpus_of(domains[node]))]
-        best = max(open_nodes, key=lambda node: (len(domains[node]) / (tenants[node] + 1), -node))
-        tenants[best] += 1
-    return fill(homes, tenants)
-
-
-def fill(homes: Sequence[int], tenants: Mapping[int, int]) -> tuple[int, ...]:
-    """Put the workers without a home, in order, on the nodes with room, in order."""
-    room = (node for node, count in tenants.items() for _ in range(count - homes.count(node)))
-    return tuple(next(room) if home < 0 else home for home in homes)
+        fits = wish != ANYWHERE and tenants[wish] < room[wish]
+        homes.append(wish if fits else ANYWHERE)
+        tenants[homes[-1]] = tenants.get(homes[-1], 0) + 1
+    homeless = tenants.pop(ANYWHERE, 0)
+    guests = dict.fromkeys(domains, 0)
+    for _ in range(homeless):
+        vacant = [node for node in domains if tenants[node] + guests[node] < room[node]]
+        best = max(vacant, key=lambda node: (len(domains[node]) / (tenants[node] + guests[node] + 1), -node))
+        guests[best] += 1
+    places = (node for node, count in guests.items() for _ in range(count))
+    return tuple(next(places) if home == ANYWHERE else home for home in homes)
 
 
 def cut(cores: Chunk, parts: int) -> tuple[Chunk, ...]:
@@ -202,11 +209,10 @@ def cut(cores: Chunk, parts: int) -> tuple[Chunk, ...]:
         return ()
     caches = tuple(by_key(cores, lambda core: core.cache).values())
     if len(caches) % parts == 0:
-        return tuple(tuple(core for cache in group for core in cache) for group in deal(caches, parts))
+        return tuple(joined(group) for group in deal(caches, parts))
     if len(cores) >= parts:
         return deal(cores, parts)
-    threads = tuple(Core((cpu,), core.numa, core.cache) for core in cores for cpu in core.cpus)
-    return deal(threads, parts)
+    return deal(tuple(Core((cpu,), core.numa, core.cache) for core in cores for cpu in core.cpus), parts)
 
 
 def deal(items: Sequence[T], parts: int) -> tuple[tuple[T, ...], ...]:
@@ -216,12 +222,17 @@ def deal(items: Sequence[T], parts: int) -> tuple[tuple[T, ...], ...]:
     return tuple(tuple(items[low:high]) for low, high in pairwise(cuts))
 
 
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """One chunk of several."""
+    return tuple(core for chunk in chunks for core in chunk)
+
+
 def by_key(cores: Chunk, key: Callable[[Core], int]) -> dict[int, Chunk]:
     """Cores grouped by a key, in the order of their first appearance."""
-    groups: dict[int, Chunk] = {}
+    groups: dict[int, list[Core]] = {}
     for core in cores:
-        groups[key(core)] = (*groups.get(key(core), ()), core)
-    return groups
+        groups.setdefault(key(core), []).append(core)
+    return {name: tuple(group) for name, group in groups.items()}
 
 
 def explicit(host: str, cores: Chunk, policy: str, items: Sequence[frozenset[int]], workers: int) -> tuple[Chunk, ...]:
@@ -271,3 +282,4 @@ def read_mask(items: str, policy: str) -> tuple[frozenset[int], ...]:
 
 
 EXPLICIT: Mapping[str, Callable[[str, str], tuple[frozenset[int], ...]]] = {"map": read_map, "mask": read_mask}
+POLICIES = ("auto", "numa", "core", "none", *EXPLICIT)
