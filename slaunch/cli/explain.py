@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slaunch.allocation.select import read, sightings
 from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
+from slaunch.launch import plan_for
 from slaunch.node.probe import probe
 from slaunch.options import Options
 from slaunch.plan.assume import assume
-from slaunch.plan.build import build
 from slaunch.plan.values import Plan
-from slaunch.plan.workers import worker, worker_argv
+from slaunch.plan.workers import worker
 from slaunch.rendezvous.meet import meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.explain import explain_json, explain_text
@@ -80,7 +80,8 @@ def read_environment(path: str) -> dict[str, str]:
         data = json.loads(text)
         return {str(name): str(value) for name, value in data.get("env", data).items()}
     except (OSError, ValueError, AttributeError) as error:
-        raise UsageError("replay a recorded environment", f"{path}: {error}", "give a file made by `env` or a JSON object") from None
+        todo = "give a file made by `env`, or a JSON object of variables"
+        raise UsageError("replay a recorded environment", f"{path}: {error}", todo) from None
 
 
 def answer(request: Request, options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> str:
@@ -100,14 +101,12 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
 
 def foresee(options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> tuple[Plan, Membership]:
     """The plan: from a real meeting where all tasks of a step are here, else with every node taken to be like this one."""
-    facts, reserved = probe(env, options)
-    argv = worker_argv(options.program, sys.executable, env)
+    facts, reserved = probe(env, replace(options, log_dir=""))
     reserved.release()
     if live and isinstance(standing, Task) and standing.slot.size > 1:
         with meet(standing, facts, options, env, lambda line: None) as meeting:
-            membership = meeting.membership
-            return build(membership, options, standing.allocation, argv), membership
+            return plan_for(meeting.membership, options, standing.allocation, env), meeting.membership
     everyone = assume(standing, facts)
     rank = standing.slot.rank if isinstance(standing, Task) else 0
     membership = Membership(everyone, rank, 0, "none", "assumed: every node like this one, ports chosen at the start", b"")
-    return build(membership, options, standing.allocation, argv), membership
+    return plan_for(membership, options, standing.allocation, env), membership

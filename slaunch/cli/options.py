@@ -77,15 +77,14 @@ def truth(text: str) -> bool:
     return value
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """A reader that accepts exactly these words."""
+def shell_words(text: str) -> tuple[str, ...]:
+    """Words as a shell splits them, quotes respected."""
+    import shlex
 
-    def read(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"must be one of {', '.join(choices)}")
-        return text
-
-    return read
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"must be words as a shell reads them ({error})") from None
 
 
 ROWS: tuple[Row, ...] = (
@@ -110,7 +109,7 @@ ROWS: tuple[Row, ...] = (
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),
-    Row(("--step-args",), "step_args", lambda text: _shell_words(text), "'ARGS'", "more arguments for the srun that slaunch starts"),
+    Row(("--step-args",), "step_args", shell_words, "'ARGS'", "more arguments for the srun that slaunch starts"),
 )
 
 BY_NAME = {name: row for row in ROWS for name in row.names}
@@ -208,12 +207,6 @@ def _read(row: Row, source: str, text: str) -> object:
     except ValueError as error:
         why = str(error) if "must" in str(error) else "is not a number"
         raise UsageError(f"read {source}", f"its value {text!r} {why}", f"{row.metavar}: {row.help}") from None
-
-
-def _shell_words(text: str) -> tuple[str, ...]:
-    import shlex
-
-    return tuple(shlex.split(text))
 
 
 def help_text() -> str:
