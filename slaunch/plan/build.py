@@ -9,9 +9,11 @@ from slaunch.allocation.values import Allocation
 from slaunch.errors import PlanError
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 from slaunch.options import Options
-from slaunch.plan import devices, share
+from slaunch.plan import devices
+from slaunch.plan.binding import Binding, bind
 from slaunch.plan.digest import digest
 from slaunch.plan.endpoints import choose
+from slaunch.plan.threads import shares_of_tasks
 from slaunch.plan.values import NodePlan, Plan
 from slaunch.rendezvous.values import Membership
 
@@ -90,8 +92,8 @@ def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], option
         facts = machine.tasks[0]
         count = _workers(facts)
         ranks = tuple(range(first, first + count))
-        dealt, bound = devices.shares_of_node(facts, options), share.cpus_of_node(facts, options)
-        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound)
+        dealt = devices.shares_of_node(facts, options)
+        yield _node(machine, address, ranks, facts.ports[:count], dealt, bind(facts, dealt[0], options.bind))
         first += count
 
 
@@ -100,8 +102,8 @@ def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options
     for machine, address in zip(machines, addresses, strict=True):
         _check_count(machine, options)
         ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
-        dealt, bound = devices.shares_of_tasks(machine.tasks, options), share.cpus_of_tasks(machine.tasks, options)
-        yield _node(machine, address, machine.ranks, ports, dealt, bound)
+        dealt = devices.shares_of_tasks(machine.tasks, options)
+        yield _node(machine, address, machine.ranks, ports, dealt, shares_of_tasks(machine.tasks))
 
 
 def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices and CPUs
@@ -110,7 +112,7 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
     ranks: tuple[int, ...],
     ports: tuple[int, ...],
     dealt: devices.Shares,
-    bound: share.Shares,
+    bound: Binding,
 ) -> NodePlan:
     facts = machine.tasks[0]
     return NodePlan(
@@ -122,10 +124,11 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
         ports=ports,
         spare_ports=facts.ports[-SPARE_PORTS:],
         devices=dealt[0],
-        cpus=bound[0],
-        threads=bound[1],
+        cpus=bound.cpus,
+        threads=bound.threads,
         visible=facts.visible,
         views=dealt[1],
+        notes=bound.notes,
     )
 
 

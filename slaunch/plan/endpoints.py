@@ -142,7 +142,7 @@ def master(plan: Plan, service: int) -> tuple[str, int]:
     return node.address.ip, node.spare_ports[service]
 
 
-def without_proxy(plan: Plan, env: Mapping[str, str], peers: Iterable[str]) -> dict[str, str]:
+def without_proxy(env: Mapping[str, str], peers: Iterable[str]) -> dict[str, str]:
     """Variables that keep gRPC away from a proxy when it talks to peers; {} if no proxy is set.
 
     gRPC follows http_proxy for peers, too, unless no_grpc_proxy or no_proxy lists them (gRPC core, `http_proxy_mapper.cc`).

@@ -25,6 +25,7 @@ class NodePlan:
         cpus: CPUs of each worker, by local rank; () = not bound.
         threads: physical cores of each worker, by local rank.
         visible: name of the visible-list variable on this node; "" if none.
+        notes: what the user may want to know about the placement, one line each.
         views: labels that each worker's visible list is rewritten to, by local rank; () = the list is left as it is found.
     """
 
@@ -40,6 +41,7 @@ class NodePlan:
     threads: tuple[int, ...]
     visible: str
     views: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

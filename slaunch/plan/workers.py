@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.options import Options, Program
-from slaunch.plan import devices, hygiene, network, share
+from slaunch.plan import devices, hygiene, network, threads
 from slaunch.plan.contracts import combine
 from slaunch.plan.limits import fit
 from slaunch.plan.seat import Seat, take_seat
@@ -52,7 +52,7 @@ def settings(seat: Seat, env: Mapping[str, str]) -> tuple[dict[str, str], dict[s
     """Variables that rules and contracts set, and where each comes from."""
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
-    for origin, rule in (("Slurm's task", hygiene.rewrites), ("threads", share.variables), ("network", network.variables)):
+    for origin, rule in (("Slurm's task", hygiene.rewrites), ("threads", threads.variables), ("network", network.variables)):
         for name, value in rule(seat, env).items():
             if not (name in env and hygiene.any_match(seat.options.keep_env, name)):
                 values[name], origins[name] = value, origin

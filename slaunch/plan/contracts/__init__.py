@@ -21,6 +21,11 @@ GROUP = "slaunch.contracts"
 BUILT_IN: Mapping[str, str] = {
     "paddle": "slaunch.plan.contracts.paddle:variables",
     "torch": "slaunch.plan.contracts.torch:variables",
+    "jax": "slaunch.plan.contracts.jax:variables",
+    "tensorflow": "slaunch.plan.contracts.tensorflow:variables",
+    "deepspeed": "slaunch.plan.contracts.deepspeed:variables",
+    "accelerate": "slaunch.plan.contracts.accelerate:variables",
+    "lightning": "slaunch.plan.contracts.lightning:variables",
     "slaunch": "slaunch.plan.contracts.own:variables",
 }
 """Looked up here, not among the entry points, since reading package metadata takes longer than the rest of a start."""
