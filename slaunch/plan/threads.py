@@ -12,7 +12,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS",)
 """MKL, OpenBLAS, numexpr and torch follow OMP_NUM_THREADS where their own variable is unset."""
 
 
-def shares_of_tasks(tasks: Sequence[NodeFacts]) -> Binding:
+def threads_of_tasks(tasks: Sequence[NodeFacts]) -> Binding:
     """Layout "task": the scheduler has bound each task (P37). Tasks that have the same CPUs share their cores equally."""
     sharing: dict[tuple[int, ...], int] = {}
     for task in tasks:
