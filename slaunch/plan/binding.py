@@ -92,11 +92,6 @@ def offered(facts: NodeFacts, workers: int) -> tuple[Chunk, tuple[str, ...]]:
     return wide, (f"{facts.host}: the mask {had} has fewer cores than the {workers} workers; they use {got}",)
 
 
-def keep(facts: NodeFacts) -> Binding:
-    """The binding of a task that is its own worker: the scheduler's mask stays."""
-    return unbound(cores_of(facts.cores, facts.numa, facts.caches), 1)
-
-
 @lru_cache(maxsize=64)
 def cores_of(cpus: Columns, numa: tuple[int, ...], caches: tuple[int, ...]) -> Chunk:
     """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU.

@@ -7,7 +7,7 @@ from support import machines
 
 from slaunch.errors import PlanError, UsageError
 from slaunch.node.devices.choose import assign
-from slaunch.plan.binding import bind, keep
+from slaunch.plan.binding import bind
 
 MACHINES = machines.load()
 POLICIES = ("auto", "numa", "core")
@@ -238,12 +238,6 @@ def test_p42_a_map_of_cpus_that_are_not_ours_is_an_error_that_lists_ours():
         bind(machines.facts(MACHINES["mi250x"], 2), ((),) * 2, "map:0,8")
     assert "0,8 are not among" in told.value.seen
     assert "1-7,9-15" in told.value.seen
-
-
-def test_a_task_that_is_its_own_worker_keeps_its_mask():
-    made = keep(machines.facts(MACHINES["dgx-h100"], 8, usable=(0, 1, 112, 113), reach=MACHINES["dgx-h100"].cpus))
-    assert made.cpus == ((),)
-    assert made.threads == (2,)
 
 
 def test_facts_without_numa_and_caches_are_split_all_the_same():
