@@ -62,7 +62,8 @@ class Node:
         deadline: when the phase ends by itself, on the monotonic clock.
         ended: workers that ended with code 0.
         failures: workers that ended otherwise, not told to.
-        asked_at: when the first signal to stop arrived; inf if none did.
+        asked_at: when the last signal to stop arrived; inf if none did.
+        stopped: the job is being stopped.
         left: what was last seen of the workers' processes.
         verdict: the job's verdict, as soon as it is known here.
     """
@@ -162,7 +163,14 @@ def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
         return also((SignalWorkers(number),), maybe_clear(node, now))
     if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
         return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
+    if node.phase == "ended" and not node.stopped:
+        return replace(node, stopped=True, deadline=now + answer_s(node)), ()
     return replace(node, stopped=True), ()
+
+
+def answer_s(node: Node) -> float:
+    """How long the hub's verdict may take once the job is being stopped: every node may use its grace and be killed."""
+    return node.grace_s + LEFTOVER_S + KILL_S + ANSWER_S
 
 
 def on_deadline(node: Node, now: float) -> Result:
@@ -177,8 +185,7 @@ def on_deadline(node: Node, now: float) -> Result:
 
 def end(node: Node, now: float) -> Result:
     """Nothing more to do here: tell the hub, and wait for the verdict or end with it."""
-    patience_s = node.grace_s + LEFTOVER_S + KILL_S + ANSWER_S if node.stopped else inf
-    node = replace(node, phase="ended", deadline=now + patience_s)
+    node = replace(node, phase="ended", deadline=now + answer_s(node) if node.stopped else inf)
     if node.verdict is not None:
         return node, (Finish(node.verdict),)
     return node, (Tell(HUB, NodeEnded(node.ended, node.left)),)

@@ -88,7 +88,7 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
     if found.problems:
         host, problem = found.problems[0]
         return Verdict("start", problem.code, problem=problem, problem_host=host)
-    if stop is not None and not (found.lost or (first and not explains(stop, first))):
+    if stop is not None and came_first(stop, found.lost, first):
         return Verdict("signal", 128 + stop.signal, stopped=stop)
     if found.lost and (first is None or overshadows(found.lost, first)):
         return Verdict("lost", AgentLostError.exit_code)
@@ -99,9 +99,16 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
     return Verdict("success", 0)
 
 
+def came_first(stop: Stopped, lost: tuple[Lost, ...], first: Failure | None) -> bool:
+    """The signal came before an agent was lost, and before a worker failed unless that died of the signal as well."""
+    if any(gone.time_s < stop.time_s - NEARLY_S for gone in lost):
+        return False
+    return first is None or explains(stop, first)
+
+
 def explains(stop: Stopped, failure: Failure) -> bool:
     """The signal came before the worker failed, or the worker died of the same round of signals."""
-    if stop.time_s <= failure.time_s:
+    if stop.time_s <= failure.time_s + NEARLY_S:
         return True
     return failure.signal in _DEADLY_REQUESTS and stop.time_s - failure.time_s <= SIGNAL_SLACK_S
 

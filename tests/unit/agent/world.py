@@ -1,0 +1,214 @@
+"""A job in virtual time: real supervisors, a network with delays, workers that are told what to do. Nothing real runs."""
+
+from __future__ import annotations
+
+import heapq
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slaunch.agent import supervisor
+from slaunch.agent.events import (
+    AgentGone,
+    AgentSaid,
+    Event,
+    Finish,
+    Forward,
+    Kill,
+    SignalArrived,
+    SignalWorkers,
+    StartFailed,
+    Sweep,
+    Tell,
+    TellAll,
+    Tick,
+    TreeSeen,
+    WorkerExited,
+)
+from slaunch.agent.messages import pack, unpack
+from slaunch.agent.values import Failure, Stuck, Verdict
+from slaunch.node.values import Problem
+
+WALL = 1_000_000.0  # wall clock of the hub at virtual time 0
+PATIENCE_S = 6.0  # silence after which the channel gives a peer up
+SWEEP_S = 0.02
+
+
+@dataclass
+class Worker:
+    """A worker's character.
+
+    stop_s: how long it takes to end after a stop signal; None = it ignores them. leftovers: processes it leaves behind, and
+    whether those heed SIGTERM. unkillable: it stays in state D.
+    """
+
+    rank: int
+    node: int
+    stop_s: float | None = 0.01
+    leftovers: int = 0
+    stubborn: bool = False
+    unkillable: bool = False
+    alive: bool = True
+    told: bool = False
+    signals: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Agent:
+    index: int
+    state: supervisor.State
+    workers: dict[int, Worker]
+    offset_s: float = 0.0  # its clock, ahead of the hub's
+    dead: bool = False
+    verdict: Verdict | None = None
+    finished_at: float = -1.0
+    sweeping: bool = False
+    killing: bool = False
+
+
+class World:
+    """Runs a job until nothing happens any more."""
+
+    def __init__(self, nodes: int, per_node: int, grace_s: float = 3.0, seed: int = 0) -> None:
+        self.now = 0.0
+        self.random = random.Random(seed)
+        self.grace_s = grace_s
+        self.hosts = tuple(f"n{i}" for i in range(nodes))
+        self.queue: list[tuple[float, int, Callable[[], None]]] = []
+        self.count = 0
+        self.links: dict[tuple[int, int], float] = {}  # time of the last delivery: a connection keeps the order
+        self.verdicts_told = 0
+        self.agents = [self._agent(i, per_node) for i in range(nodes)]
+
+    def _agent(self, index: int, per_node: int) -> Agent:
+        ranks = range(index * per_node, (index + 1) * per_node)
+        state = supervisor.start(index, self.hosts, frozenset(ranks), self.grace_s)
+        return Agent(index, state, {rank: Worker(rank, index) for rank in ranks})
+
+    def worker(self, rank: int) -> Worker:
+        return next(agent.workers[rank] for agent in self.agents if rank in agent.workers)
+
+    def wall(self, agent: Agent) -> float:
+        return WALL + self.now + agent.offset_s
+
+    # -- what happens
+
+    def at(self, time_s: float, what: Callable[[], None]) -> None:
+        self.count += 1
+        heapq.heappush(self.queue, (max(time_s, self.now), self.count, what))
+
+    def run(self, until_s: float = 600.0) -> None:
+        while self.queue and self.queue[0][0] <= until_s:
+            self.now, _, what = heapq.heappop(self.queue)
+            what()
+
+    def exit(self, rank: int, code: int, time_s: float, cause: str = "error") -> None:
+        """Worker `rank` ends by itself."""
+        self.at(time_s, lambda: self._exit(self.worker(rank), code, cause))
+
+    def _exit(self, worker: Worker, code: int, cause: str = "error") -> None:
+        agent = self.agents[worker.node]
+        if not worker.alive or agent.dead:
+            return
+        worker.alive = False
+        self.feed(agent, WorkerExited(worker.rank, self._failure(agent, worker, code, cause) if code else None))
+
+    def _failure(self, agent: Agent, worker: Worker, code: int, cause: str) -> Failure:
+        number = code - 128 if code > 128 else 0
+        rank, node = worker.rank, agent.index
+        return Failure(rank, 0, node, self.hosts[node], 100 + rank, code, number, self.wall(agent), cause, told=worker.told)
+
+    def signal(self, index: int, number: int, time_s: float) -> None:
+        """Agent `index` gets a signal."""
+        agent = self.agents[index]
+        self.at(time_s, lambda: self.feed(agent, SignalArrived(number, "pid 1 (init)", self.wall(agent))))
+
+    def cannot_start(self, index: int, time_s: float) -> None:
+        self.at(time_s, lambda: self.feed(self.agents[index], StartFailed(Problem(73, "write", "no space", "make some"))))
+
+    def kill_agent(self, index: int, time_s: float, silent: bool = False) -> None:
+        """An agent and its workers are gone; `silent`: the whole node, so that the others notice by the heartbeat only."""
+        self.at(time_s, lambda: self._kill_agent(self.agents[index], silent))
+
+    def _kill_agent(self, agent: Agent, silent: bool) -> None:
+        if agent.dead or agent.verdict is not None:
+            return
+        agent.dead = True
+        for worker in agent.workers.values():
+            worker.alive = False
+        why = f"silent for {PATIENCE_S} s" if silent else "connection reset by peer"
+        self._tell_gone(agent, why, PATIENCE_S if silent else 0.0)
+
+    def _tell_gone(self, agent: Agent, why: str, after_s: float) -> None:
+        others = self.agents[1:] if agent.index == 0 else self.agents[:1]
+        for other in others:
+            self._deliver(agent, other, lambda other=other: AgentGone(agent.index, why, self.wall(other)), after_s)
+
+    # -- the supervisor and its actions
+
+    def feed(self, agent: Agent, event: Event) -> None:
+        if agent.dead or agent.verdict is not None:
+            return
+        agent.state, actions = supervisor.step(agent.state, event, self.now)
+        for action in actions:
+            self._do(agent, action)
+        due = supervisor.wake_at(agent.state)
+        if due != float("inf"):
+            self.at(due, lambda: self.feed(agent, Tick()))
+
+    def _do(self, agent: Agent, action: object) -> None:
+        match action:
+            case SignalWorkers(number):
+                for worker in agent.workers.values():
+                    self._signal_worker(worker, number)
+            case Forward(number):
+                for worker in agent.workers.values():
+                    if worker.alive:
+                        worker.signals.append(number)
+            case Sweep() | Kill():
+                agent.killing |= isinstance(action, Kill)
+                self._look(agent)
+            case Tell(to, message):
+                self._say(agent, self.agents[to], message)
+            case TellAll(message):
+                self.verdicts_told += pack(message)["say"] == "Decided"
+                for other in self.agents:
+                    if other is not agent:
+                        self._say(agent, other, message)
+            case Finish(verdict):
+                agent.verdict = verdict
+                agent.finished_at = self.now
+                self._tell_gone(agent, "closed the connection", 0.0)
+
+    def _signal_worker(self, worker: Worker, number: int) -> None:
+        if worker.alive:
+            worker.told = True
+            worker.signals.append(number)
+            if worker.stop_s is not None:
+                self.at(self.now + worker.stop_s, lambda: self._exit(worker, 128 + number, "signal"))
+
+    def _look(self, agent: Agent) -> None:
+        """What the crew does at a sweep."""
+        if agent.dead or agent.verdict is not None:
+            return
+        for worker in agent.workers.values():
+            if agent.killing and worker.alive and not worker.unkillable:
+                worker.told = True
+                self.at(self.now + 0.005, lambda worker=worker: self._exit(worker, 128 + signal.SIGKILL, "signal"))
+            if agent.killing or not worker.stubborn:
+                worker.leftovers = 0
+        left = [Stuck(agent.index, "h", w.rank, "w", "D") for w in agent.workers.values() if w.alive or w.leftovers]
+        self.at(self.now, lambda: self.feed(agent, TreeSeen(tuple(left))))
+        if left:
+            self.at(self.now + SWEEP_S, lambda: self._look(agent))
+
+    def _say(self, sender: Agent, to: Agent, message: object) -> None:
+        body = pack(message)  # type: ignore[arg-type]
+        self._deliver(sender, to, lambda: AgentSaid(sender.index, unpack(body), sender.offset_s - to.offset_s))
+
+    def _deliver(self, sender: Agent, to: Agent, event: Callable[[], Event], after_s: float = 0.0) -> None:
+        link = sender.index, to.index
+        arrival = max(self.links.get(link, 0.0), self.now + after_s + self.random.uniform(0.0002, 0.02))
+        self.links[link] = arrival
+        self.at(arrival, lambda: self.feed(to, event()))
