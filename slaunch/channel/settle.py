@@ -1,0 +1,48 @@
+"""Waiting until what was sent has arrived."""
+
+from __future__ import annotations
+
+import selectors
+import time
+
+from slaunch.channel.link import Link, reason
+from slaunch.channel.wire import WireError
+
+PAUSE_S = 0.002
+
+
+def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, str]]:
+    """Write all that is queued and wait until the peers' machines have acknowledged it, for at most `deadline_s` seconds.
+
+    Returns:
+        The links that broke meanwhile, each with the reason.
+    """
+    end = time.monotonic() + deadline_s
+    broken: list[tuple[Link, str]] = []
+    with selectors.DefaultSelector() as selector:
+        for link in links:
+            if link.waiting:
+                selector.register(link.sock, selectors.EVENT_WRITE, link)
+        while selector.get_map() and time.monotonic() < end:
+            for key, _ in selector.select(max(0.0, end - time.monotonic())):
+                broken += write_some(selector, key.data)
+    lost = {link for link, _ in broken}
+    left = [link for link in links if link not in lost]
+    while time.monotonic() < end:
+        left = [link for link in left if link.unacknowledged()]
+        if not left:
+            break
+        time.sleep(PAUSE_S)
+    return broken
+
+
+def write_some(selector: selectors.BaseSelector, link: Link) -> list[tuple[Link, str]]:
+    """Write to one link; leave the selector when there is nothing left, or when it broke."""
+    try:
+        link.write()
+    except (OSError, WireError) as error:
+        selector.unregister(link.sock)
+        return [(link, reason(error))]
+    if not link.waiting:
+        selector.unregister(link.sock)
+    return []

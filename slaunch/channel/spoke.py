@@ -1,0 +1,130 @@
+"""A spoke of the star: one connection, to the hub."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from slaunch.channel.link import Link, reason
+from slaunch.channel.settle import settle
+from slaunch.channel.star import HUB, Lost, Message, Pulse
+from slaunch.channel.watch import Watch
+from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
+
+
+class Spoke:
+    """A spoke's side of the channel; see `star.Star` for what it offers.
+
+    Args:
+        link: the connection to the hub, both sides proved.
+        index, size: own place.
+        pulse: heartbeats; None = by size.
+    """
+
+    is_hub = False
+
+    def __init__(self, link: Link, index: int, size: int, pulse: Pulse | None = None) -> None:
+        self.index = index
+        self.size = size
+        self.notices: deque[str] = deque()
+        self._link: Link | None = link
+        self._pulse = pulse or Pulse.for_size(size)
+        self._inbox: list[Message | Lost] = []
+        self._watch = Watch()
+        self._watch.add(link.sock, self._ready)
+        self._last = self._ticked = float("-inf")
+        self._ready()  # something may have come together with the welcome
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Keep the socket registered with `selector`."""
+        self._watch.attach(selector)
+
+    def take(self) -> list[Message | Lost]:
+        """What has come in since the last call."""
+        taken, self._inbox = self._inbox, []
+        return taken
+
+    def put_back(self, items: Iterable[Message | Lost]) -> None:
+        """Give back what was taken; the next `take` gives it first."""
+        self._inbox[:0] = items
+
+    def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """Queue a message to the hub, or to oneself."""
+        if to == HUB:
+            self._send(pack(body, blob))
+        elif to == self.index:
+            self._inbox.append(Message(to, body, blob))
+        else:
+            raise ValueError(f"a spoke sends to the hub, not to peer {to}")
+
+    def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """Not for spokes."""
+        raise ValueError("only the hub sends to all")
+
+    def tick(self, now: float) -> None:
+        """Notice a silent hub; its heartbeats are answered as they come."""
+        asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: the hub is not to blame
+        self._ticked = now
+        if self._link is None:
+            return
+        if self._link.heard or asleep:
+            self._last, self._link.heard = now, False
+        elif now - self._last > self._pulse.patience_s:
+            self._lose(f"silent for {now - self._last:.1f} s")
+
+    def clock_offset_s(self, index: int) -> float:
+        """Not measured by spokes."""
+        return 0.0
+
+    def flush(self, deadline_s: float) -> bool:
+        """Wait until all that was sent has arrived at the hub's machine."""
+        if self._link is None:
+            return False
+        for _, why in settle([self._link], deadline_s):
+            self._lose(why)
+            return False
+        self._watch.writing(self._link.sock, self._link.waiting)
+        return self._link.unacknowledged() == 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._link:
+            self._watch.remove(self._link.sock)
+            self._link.close()
+            self._link = None
+
+    def _ready(self) -> None:
+        if self._link is None:
+            return
+        try:
+            self._link.write()
+            for frame in self._link.read():
+                self._receive(frame)
+        except (OSError, EOFError, WireError) as error:
+            self._lose(reason(error))
+        if self._link:
+            self._watch.writing(self._link.sock, self._link.waiting)
+
+    def _receive(self, frame: Frame) -> None:
+        if frame.flags & PULSE:
+            self._send(pack({"clock": time.time()}, flags=PULSE))
+        else:
+            self._inbox.append(Message(HUB, frame.body, frame.blob))
+
+    def _send(self, packed: Packed) -> None:
+        if self._link is None:
+            return
+        try:
+            self._link.send(packed)
+        except (OSError, WireError) as error:
+            self._lose(reason(error))
+            return
+        self._watch.writing(self._link.sock, self._link.waiting)
+
+    def _lose(self, why: str) -> None:
+        if self._link:
+            self.close()
+            self._inbox.append(Lost(HUB, why))

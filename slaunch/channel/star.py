@@ -1,0 +1,146 @@
+"""The agents' channel as they see it: a star of authenticated connections, the hub in its middle."""
+
+from __future__ import annotations
+
+import selectors
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+HUB = 0
+"""Index of the hub."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a peer said.
+
+    Attributes:
+        sender: index of the peer.
+        body: its words; JSON values only.
+        blob: bytes that came along; mostly b"".
+    """
+
+    sender: int
+    body: Mapping[str, Any]
+    blob: bytes = b""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A peer is gone for good. Told once for each peer; there is no way back in.
+
+    Attributes:
+        index: which peer.
+        why: one line, e.g. "connection reset by peer" or "silent for 6.0 s".
+    """
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """How peers show that they are alive.
+
+    Attributes:
+        interval_s: seconds between two heartbeats.
+        patience_s: seconds of silence after which a peer counts as lost.
+    """
+
+    interval_s: float = 1.0
+    patience_s: float = 6.0
+
+    @staticmethod
+    def for_size(size: int) -> Pulse:
+        """The default, slower beyond 2,500 peers so that the hub spends little of a core on heartbeats."""
+        slower = max(1.0, size / 2500)
+        return Pulse(1.0 * slower, 6.0 * slower)
+
+
+class Star(Protocol):
+    """The channel. Single-threaded: every method is called from one loop, none blocks but `flush`.
+
+    Attributes:
+        index: this peer's own index, 0 … size - 1; the hub is 0.
+        size: number of peers, hub included.
+        is_hub: whether this is the hub.
+        notices: one line for each stranger that was turned away and similar; the owner may log and clear them.
+    """
+
+    index: int
+    size: int
+    is_hub: bool
+    notices: deque[str]
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Keep the star's sockets registered with `selector`; `key.data` is a function without arguments to call when ready."""
+
+    def take(self) -> list[Message | Lost]:
+        """What has come in since the last call, in order of arrival."""
+
+    def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """Queue a message: a spoke's to the hub, the hub's to any peer, anyone's to itself; one to a lost peer is dropped."""
+
+    def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """Queue a message to every peer but oneself (hub only)."""
+
+    def tick(self, now: float) -> None:
+        """Send heartbeats that are due and notice silent peers; call it every second or oftener.
+
+        Args:
+            now: `time.monotonic()`.
+        """
+
+    def clock_offset_s(self, index: int) -> float:
+        """Wall clock of a peer minus the hub's, in seconds, from round trips; 0.0 where it was not measured."""
+
+    def flush(self, deadline_s: float) -> bool:
+        """Wait up to `deadline_s` seconds until all that was sent has reached the peers' machines; True if it has."""
+
+    def close(self) -> None:
+        """Close all connections. Calling it again does nothing."""
+
+
+class Solo:
+    """The star of a job with one agent: no socket, messages to oneself only."""
+
+    index = HUB
+    size = 1
+    is_hub = True
+
+    def __init__(self) -> None:
+        self.notices: deque[str] = deque()
+        self._inbox: list[Message | Lost] = []
+
+    def register(self, selector: selectors.BaseSelector) -> None:
+        """Nothing to register."""
+
+    def take(self) -> list[Message | Lost]:
+        """Messages to oneself."""
+        taken, self._inbox = self._inbox, []
+        return taken
+
+    def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """Queue a message to oneself."""
+        if to != HUB:
+            raise ValueError(f"no peer {to} in a star of one")
+        self._inbox.append(Message(HUB, body, blob))
+
+    def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
+        """There is no other peer."""
+
+    def tick(self, now: float) -> None:
+        """There is no other peer."""
+
+    def clock_offset_s(self, index: int) -> float:
+        """The hub's own offset: none."""
+        return 0.0
+
+    def flush(self, deadline_s: float) -> bool:
+        """Nothing is ever on its way."""
+        return True
+
+    def close(self) -> None:
+        """Nothing to close."""

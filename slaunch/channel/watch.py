@@ -1,0 +1,54 @@
+"""The sockets of a star, kept in step with the selector of the loop that owns it."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from collections.abc import Callable
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Watch:
+    """Sockets to watch, each with what to call when it is ready. Works without a selector until one is attached."""
+
+    def __init__(self) -> None:
+        self._selector: selectors.BaseSelector | None = None
+        self._entries: dict[socket.socket, tuple[int, Callable[[], None]]] = {}
+
+    def attach(self, selector: selectors.BaseSelector) -> None:
+        """Move all sockets to another selector."""
+        for sock in self._entries:
+            self._forget(sock)
+        self._selector = selector
+        for sock, (events, call) in self._entries.items():
+            selector.register(sock, events, call)
+
+    def add(self, sock: socket.socket, call: Callable[[], None]) -> None:
+        """Watch a socket for input."""
+        self._entries[sock] = (READ, call)
+        if self._selector:
+            self._selector.register(sock, READ, call)
+
+    def writing(self, sock: socket.socket, wanted: bool) -> None:
+        """Whether to watch it for room to write as well."""
+        entry = self._entries.get(sock)
+        events = READ | WRITE if wanted else READ
+        if entry is None or entry[0] == events:
+            return
+        self._entries[sock] = (events, entry[1])
+        if self._selector:
+            self._selector.modify(sock, events, entry[1])
+
+    def remove(self, sock: socket.socket) -> None:
+        """Watch it no longer; call it before the socket is closed."""
+        if self._entries.pop(sock, None):
+            self._forget(sock)
+
+    def _forget(self, sock: socket.socket) -> None:
+        if self._selector is None:
+            return
+        try:
+            self._selector.unregister(sock)
+        except (KeyError, ValueError, RuntimeError):  # its owner has closed the selector already
+            pass

@@ -1,0 +1,45 @@
+"""The agents' star where the tasks met in another way: its address and secret came with the facts."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from slaunch.channel.dial import Caller, Dialer
+from slaunch.channel.door import Door
+from slaunch.channel.handshake import HandshakeError
+from slaunch.channel.hub import Hub
+from slaunch.channel.star import Star
+from slaunch.rendezvous.assemble import find_hub, tell_seldom, wait_for_all
+from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.slurm import meeting_identity
+from slaunch.rendezvous.values import Membership
+
+
+def open_star(membership: Membership, ground: Ground, control: list[socket.socket], deadline: float) -> Star:
+    """Open it: task 0 lets the others in, they connect to the first of its addresses that answers.
+
+    Raises:
+        RendezvousError: not all have come in time.
+    """
+    identity = f"{meeting_identity(ground.task.allocation, ground.env)}/agents"
+    if membership.rank == 0:
+        hub = Hub(control, 0, len(membership.facts), Door(identity, membership.secret))
+        wait_for_all(hub, ground, deadline)
+        return hub
+    return connect(identity, membership, ground, deadline)
+
+
+def connect(identity: str, membership: Membership, ground: Ground, deadline: float) -> Star:
+    """A spoke's part."""
+    first, own = membership.facts[0], ground.facts
+    caller = Caller(identity, membership.rank, len(membership.facts), own.host, os.getpid(), os.urandom(8).hex())
+
+    def find(by: str, hint: str) -> bytes:
+        if by != "given":
+            raise HandshakeError("is no hub of agents")
+        return membership.secret
+
+    where = f"agent of task 0 on {first.host}"
+    targets = [(address.ip, first.control_port) for address in first.addresses]
+    return find_hub(Dialer(targets, caller, find, tell_seldom(ground, where)), where, ground, deadline)[0]

@@ -1,0 +1,136 @@
+"""What all tasks must have in common before a worker starts, and what is worth a warning. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from slaunch.errors import AgreementError, SlaunchError
+from slaunch.node.values import NodeFacts
+from slaunch.rendezvous.codec import Card, VersionError, decode_card
+from slaunch.rendezvous.names import some
+
+CLOCK_S = 5.0
+"""Clocks that differ by more are worth a warning."""
+
+
+def check_cards(cards: Sequence[Card]) -> list[str]:
+    """Compare what all tasks have shown.
+
+    Args:
+        cards: in the order of the ranks under which they came.
+
+    Returns:
+        Warnings, one line each.
+
+    Raises:
+        AgreementError: the tasks are not parts of one job as they should be.
+        SlaunchError: some of the nodes have local errors; raised as the class of the first of them.
+    """
+    raise_problems([card.facts for card in cards])
+    must: Sequence[tuple[str, Callable[[Card], object]]] = (
+        ("number of tasks", lambda card: card.size),
+        ("node list", lambda card: card.nodes),
+        ("program and options", lambda card: card.facts.program_digest),
+    )
+    odd = [line for what, read in must for line in differences(what, read, cards)]
+    odd += [f"{name(card)} came as task {rank}" for rank, card in enumerate(cards) if card.rank != rank]
+    if odd:
+        raise AgreementError(
+            "run the same program on all nodes",
+            "; ".join(odd),
+            "make code, options and environment equal on all nodes (same path, same file, same slaunch)",
+        )
+    return warnings(cards)
+
+
+def read_cards(parts: Sequence[bytes], versions: str) -> list[Card]:
+    """All tasks' cards.
+
+    Raises:
+        AgreementError: one was made by another version of slaunch or Python.
+    """
+    cards, odd = [], []
+    for part in parts:
+        try:
+            cards.append(decode_card(part, versions))
+        except VersionError as error:
+            odd.append(f"{error.host}: {error.versions}")
+    if odd:
+        raise AgreementError(
+            "run the same slaunch on all nodes",
+            f"{some(odd)}; here: {versions}",
+            "start all tasks with the same installation (same interpreter, same virtual environment)",
+        )
+    return cards
+
+
+def warnings(cards: Sequence[Card]) -> list[str]:
+    """Differences that may be intended."""
+    may: Sequence[tuple[str, Callable[[Card], object]]] = (
+        ("interpreter", lambda card: card.facts.python),
+        ("number of devices", lambda card: len(card.facts.devices)),
+        ("number of workers", lambda card: card.facts.workers),
+    )
+    lines = [line for what, read in may for line in differences(what, read, cards)]
+    times = sorted(card.facts.time_s for card in cards)
+    middle = times[len(times) // 2]
+    late = [f"{name(card)} ({card.facts.time_s - middle:+.0f} s)" for card in cards if abs(card.facts.time_s - middle) > CLOCK_S]
+    return lines + ([f"clocks differ: {some(late)}"] if late else [])
+
+
+def differences(what: str, read: Callable[[Card], object], cards: Sequence[Card]) -> list[str]:
+    """Nodes whose value is not the most common one; with a tie, the first task's counts as the common one."""
+    values = [read(card) for card in cards]
+    counts = Counter(values)
+    usual = counts.most_common(1)[0][0]
+    odd = [index for index, value in enumerate(values) if value != usual]
+    if not odd:
+        return []
+    shown = [f"{name(cards[index])}: {values[index]}" for index in odd]
+    return [f"{what} differs: {some(shown)}; the other {len(cards) - len(odd)}: {usual}"]
+
+
+def name(card: Card) -> str:
+    """A task's name."""
+    return f"{card.facts.host} (task {card.rank})"
+
+
+def raise_problems(facts: Sequence[NodeFacts]) -> None:
+    """Raise the local errors of all nodes as one, equal ones together."""
+    hosts: dict[tuple[int, str, str, str], list[str]] = {}
+    for each in facts:
+        for problem in each.problems:
+            hosts.setdefault((problem.code, problem.wanted, problem.seen, problem.todo), []).append(each.host)
+    if not hosts:
+        return
+    code, wanted, _, todo = next(iter(hosts))
+    seen = "\n        ".join(f"{some(list(dict.fromkeys(where)))}: {problem[2]}" for problem, where in hosts.items())
+    raise class_of(code)(wanted, seen, todo)
+
+
+def class_of(code: int) -> type[SlaunchError]:
+    """The error class with this exit code."""
+    todo = [SlaunchError]
+    while todo:
+        kind = todo.pop()
+        if kind.exit_code == code:
+            return kind
+        todo += kind.__subclasses__()
+    return SlaunchError
+
+
+def check_digests(digests: Sequence[str], facts: Sequence[NodeFacts]) -> None:
+    """All tasks must have made the same plan.
+
+    Raises:
+        AgreementError: they have not; it names those that differ from the most.
+    """
+    usual, most = Counter(digests).most_common(1)[0]
+    odd = [f"{facts[rank].host} (task {rank})" for rank, digest in enumerate(digests) if digest != usual]
+    if odd:
+        raise AgreementError(
+            "make the same plan on all nodes",
+            f"{some(odd)} made another plan than the {most} others, from the same facts",
+            "make slaunch and its options equal on all nodes; if they are, report it as a bug of slaunch",
+        )

@@ -1,0 +1,65 @@
+"""Which way to meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slaunch.allocation.values import Task
+from slaunch.errors import MissingToolError, UsageError
+from slaunch.rendezvous.library import find_library
+from slaunch.rendezvous.pmi import NONE, fits, read_interface
+
+WAYS = ("auto", "mpi", "slurm")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way to meet.
+
+    Attributes:
+        ways: ways to try, in this order; the next one is tried only if all tasks fail at the one before.
+        reason: one line for the user.
+    """
+
+    ways: tuple[str, ...]
+    reason: str
+
+
+def choose(task: Task, way: str, env: Mapping[str, str]) -> Choice:
+    """Decide how to meet, from what is alike on all tasks of a healthy job.
+
+    Args:
+        task: this task.
+        way: what the user asked for: "auto" or a way by name.
+        env: the environment.
+
+    Raises:
+        UsageError: there is no such way.
+        MissingToolError: no way can work here.
+    """
+    if task.slot.size == 1:
+        return Choice(("none",), "one task only")
+    if way not in WAYS:
+        raise UsageError("choose the way of meeting", f"--rendezvous {way}", f"use one of {', '.join(WAYS)}")
+    return auto(task, env) if way == "auto" else Choice((way,), f"--rendezvous {way}")
+
+
+def auto(task: Task, env: Mapping[str, str]) -> Choice:
+    """MPI where library and process manager match, else the first node's port."""
+    library, interface = find_library(env), read_interface(env)
+    if fits(library, interface):
+        reason = f"mpi4py's {library.kind} ({library.where}) understands {interface.kind} ({interface.evidence})"
+        return Choice(("mpi", "slurm") if task.allocation.nodes else ("mpi",), reason)
+    if library.kind:
+        offered = "offers no interface to MPI" if interface.kind == NONE else f"speaks {interface.kind} ({interface.evidence})"
+        why = f"mpi4py's library is {library.kind} ({library.where}), but the launcher {offered}"
+    else:
+        why = library.where
+    if task.allocation.nodes:
+        return Choice(("slurm",), why)
+    raise MissingToolError(
+        "find a way for the tasks to meet",
+        f"{why}; and the {task.allocation.launcher} launcher does not tell which nodes take part",
+        "install mpi4py for the MPI library that started the tasks, or start them with srun",
+    )

@@ -1,0 +1,148 @@
+"""Allgather over a star: every spoke sends its payload to the hub, the hub sends all of them to every spoke."""
+
+from __future__ import annotations
+
+import selectors
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from slaunch.channel.hub import Hub
+from slaunch.channel.spoke import Spoke
+from slaunch.channel.star import HUB, Lost, Message, Star
+from slaunch.errors import RendezvousError
+
+LENGTH = struct.Struct(">I")
+TICK_S = 0.25
+TELL_S = 5.0
+"""Who is missing is said so often."""
+WORDS_S = 2.0
+"""Time for an error to reach the others before this task ends."""
+
+
+class StarGatherer:
+    """Allgather over a star that stands.
+
+    Args:
+        star: the star; it belongs to the gatherer until `star()` hands it over.
+        rank: this task's rank.
+        secret: the secret by which the tasks found each other.
+        names: a name for each rank, for messages.
+    """
+
+    def __init__(self, star: Hub | Spoke, rank: int, secret: bytes, names: Callable[[int], str]) -> None:
+        self.secret = secret
+        self._star = star
+        self._rank = rank
+        self._names = names
+        self._round = 0
+        self._given_away = False
+        self.is_hub = star.is_hub
+        self._hub_rank = rank if star.is_hub else -1
+
+    def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
+        """Everybody's payload, in rank order.
+
+        Raises:
+            RendezvousError: somebody left, or did not send it in time.
+        """
+        self._round += 1
+        if isinstance(self._star, Hub):
+            return self._collect(self._star, payload, deadline)
+        return self._contribute(self._star, payload, deadline)
+
+    def _collect(self, hub: Hub, payload: bytes, deadline: float) -> list[bytes]:
+        parts = {self._rank: payload}
+        for item in listen_to(hub, lambda: len(parts) < hub.size, deadline):
+            if isinstance(item, Lost):
+                raise self._fail(f"{self._names(item.index)} left: {item.why}", "look for that task's own message")
+            if item.body.get("gather") == self._round:
+                parts[item.sender] = item.blob
+        if len(parts) < hub.size:
+            silent = [self._names(rank) for rank in range(hub.size) if rank not in parts]
+            raise self._fail(f"no word in time from {', '.join(silent[:8])} ({len(silent)} in all)", "look at those nodes")
+        ordered = [parts[rank] for rank in range(hub.size)]
+        hub.broadcast({"gather": self._round, "hub": self._rank}, join(ordered))
+        hub.flush(max(0.0, deadline - time.monotonic()))
+        return ordered
+
+    def _fail(self, seen: str, todo: str) -> RendezvousError:
+        error = RendezvousError("gather what all tasks know", seen, todo)
+        announce(self._star, error)
+        return error
+
+    def _contribute(self, spoke: Spoke, payload: bytes, deadline: float) -> list[bytes]:
+        spoke.send(HUB, {"gather": self._round}, payload)
+        answer: list[Message] = []
+        for item in listen_to(spoke, lambda: not answer, deadline):
+            check_error(item)
+            if isinstance(item, Message) and item.body.get("gather") == self._round:
+                answer.append(item)
+        if not answer:
+            raise left_alone("the hub has not answered in time")
+        self._hub_rank = answer[0].body["hub"]
+        return split(answer[0].blob)
+
+    def star(self) -> Star | None:
+        """The star, if its hub is task 0."""
+        if self._hub_rank != HUB:
+            return None
+        self._given_away = True
+        return self._star
+
+    def close(self) -> None:
+        """Close the star, unless it was handed over."""
+        if not self._given_away:
+            self._star.flush(WORDS_S)
+            self._star.close()
+
+
+def listen_to(star: Hub | Spoke, wanted: Callable[[], bool], deadline: float) -> Iterator[Message | Lost]:
+    """What comes in, until nothing more is wanted or the deadline (monotonic) has passed; the rest stays in the star."""
+    with selectors.DefaultSelector() as selector:
+        star.register(selector)
+        while wanted() and time.monotonic() < deadline:
+            for key, _ in selector.select(max(0.0, min(TICK_S, deadline - time.monotonic()))):
+                key.data()
+            star.tick(time.monotonic())
+            items = deque(star.take())
+            while items and wanted():
+                yield items.popleft()
+            star.put_back(items)
+
+
+def announce(star: Star, error: RendezvousError) -> None:
+    """Let all others end with the same error."""
+    star.broadcast({"error": [error.wanted, error.seen, error.todo]})
+    star.flush(WORDS_S)
+
+
+def check_error(item: Message | Lost) -> None:
+    """Raise what the hub has announced, or that it is gone."""
+    if isinstance(item, Lost):
+        raise left_alone(f"the hub is gone: {item.why}")
+    if "error" in item.body:
+        raise RendezvousError(*item.body["error"])
+
+
+def left_alone(seen: str) -> RendezvousError:
+    """The error of a spoke that cannot hear the hub, which therefore does not speak for it."""
+    error = RendezvousError("meet the other tasks", seen, "look for the message of the first node, or whether it still runs")
+    error.local = True
+    return error
+
+
+def join(parts: list[bytes]) -> bytes:
+    """Byte strings as one."""
+    return b"".join(piece for part in parts for piece in (LENGTH.pack(len(part)), part))
+
+
+def split(data: bytes) -> list[bytes]:
+    """The inverse of `join`."""
+    parts, at = [], 0
+    while at < len(data):
+        end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
+        parts.append(data[at + LENGTH.size : end])
+        at = end
+    return parts

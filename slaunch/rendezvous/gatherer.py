@@ -1,0 +1,64 @@
+"""What every way of meeting offers: an allgather of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from slaunch.allocation.values import Task
+from slaunch.channel.star import Star
+from slaunch.node.values import NodeFacts
+from slaunch.options import Options
+
+
+@dataclass(frozen=True)
+class Ground:
+    """All that a way of meeting has to go on.
+
+    Attributes:
+        task: this task and its allocation.
+        facts: what this task knows of its machine.
+        options: what the user asked for.
+        env: the environment.
+        say: prints a line for the user; on every task but the first it prints nothing.
+    """
+
+    task: Task
+    facts: NodeFacts
+    options: Options
+    env: Mapping[str, str]
+    say: Callable[[str], None]
+
+
+class Gatherer(Protocol):
+    """Tasks that have found each other.
+
+    Attributes:
+        secret: the job's secret, if the tasks needed one to meet; else b"".
+        is_hub: whether this task is the hub of the star over which they met.
+    """
+
+    secret: bytes
+    is_hub: bool
+
+    def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
+        """Everybody's payload, in task-rank order.
+
+        Args:
+            payload: this task's.
+            deadline: `time.monotonic()` when to give up.
+
+        Raises:
+            RendezvousError: not everybody's has come in time.
+        """
+
+    def star(self) -> Star | None:
+        """The channel over which they met, if it can serve as the agents' star (its hub is task 0); it is then the caller's."""
+
+    def close(self) -> None:
+        """End it. Calling it again does nothing."""
+
+
+class UnusableError(Exception):
+    """A way of meeting does not work here; another one may. The text says why."""

@@ -1,0 +1,208 @@
+"""The meeting of all tasks: every task's facts to every task, agreement on the plan, and the agents' channel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from slaunch.allocation.values import Task
+from slaunch.channel.star import Solo, Star
+from slaunch.errors import RendezvousError
+from slaunch.node.values import NodeFacts
+from slaunch.options import Options
+from slaunch.rendezvous.choose import Choice, choose
+from slaunch.rendezvous.gatherer import Gatherer, Ground, UnusableError
+from slaunch.rendezvous.values import Membership
+
+if TYPE_CHECKING:
+    import socket
+
+    from slaunch.rendezvous.codec import Card
+
+FIRST_SHARE = 1 / 3
+"""Part of the time that a way may take where another one can follow."""
+
+
+class Meeting:
+    """Tasks that have met. Use it as a context manager.
+
+    Attributes:
+        membership: who they are.
+    """
+
+    def __init__(self, membership: Membership, ground: Ground, gatherer: Gatherer | None, control: list[socket.socket]) -> None:
+        self.membership = membership
+        self._ground = ground
+        self._gatherer = gatherer
+        self._control = control
+        self._star: Star | None = None
+
+    def agree(self, digest: str) -> None:
+        """Make sure that all tasks have made the same plan.
+
+        Raises:
+            AgreementError: they have not.
+            RendezvousError: not all have answered in time.
+        """
+        if self._gatherer:
+            from slaunch.rendezvous.check import check_digests
+
+            try:
+                digests = self._gatherer.allgather(digest.encode(), self._deadline())
+            except UnusableError as error:
+                todo = "start the job again; --rendezvous slurm avoids MPI"
+                raise RendezvousError("compare the plans", str(error), todo) from None
+            check_digests([each.decode() for each in digests], self.membership.facts)
+
+    def star(self) -> Star:
+        """The agents' channel: the one over which they met, or a new one. From now on it is the caller's.
+
+        Raises:
+            RendezvousError: not all have come in time.
+        """
+        if not self._gatherer:
+            return Solo()
+        self._star = self._gatherer.star() or self._new_star()
+        self._gatherer.close()
+        return self._star
+
+    def close(self) -> None:
+        """End the meeting. Calling it again does nothing."""
+        if self._gatherer:
+            self._gatherer.close()
+        for sock in self._control:
+            sock.close()
+
+    def __enter__(self) -> Meeting:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _new_star(self) -> Star:
+        from slaunch.rendezvous.agents import open_star
+
+        return open_star(self.membership, self._ground, self._control, self._deadline())
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._ground.options.rendezvous_timeout_s
+
+
+def meet(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str], say: Callable[[str], None]) -> Meeting:
+    """Meet all tasks of the job and exchange what everyone knows of itself.
+
+    Args:
+        task: this task and its allocation.
+        facts: this task's facts.
+        options: what the user asked for.
+        env: the environment.
+        say: prints a line for the user, on the first task only.
+
+    Raises:
+        RendezvousError: not all tasks met in time.
+        AgreementError: they are not parts of one job as they should be.
+        SlaunchError: a node has a local error; all tasks raise it.
+    """
+    ground = Ground(task, facts, options, env, say)
+    choice = choose(task, options.rendezvous, env)
+    if choice.ways == ("none",):
+        return alone(ground, choice.reason)
+    return together(ground, choice)
+
+
+def alone(ground: Ground, reason: str) -> Meeting:
+    """The meeting of one task: its own errors are all there is to check."""
+    if ground.facts.problems:
+        from slaunch.rendezvous.check import raise_problems
+
+        raise_problems([ground.facts])
+    return Meeting(Membership((ground.facts,), 0, 0, "none", reason, b""), ground, None, [])
+
+
+def together(ground: Ground, choice: Choice) -> Meeting:
+    """The first way that works. All tasks try the same ones, and a way works for all of them or for none: it needs all."""
+    timeout_s = ground.options.rendezvous_timeout_s
+    end, reason = time.monotonic() + timeout_s, choice.reason
+    for way in choice.ways[:-1]:
+        try:
+            return by(way, reason, ground, time.monotonic() + timeout_s * FIRST_SHARE)
+        except UnusableError as error:
+            reason = f"{way} does not work: {error}"
+    try:
+        return by(choice.ways[-1], reason, ground, end)
+    except UnusableError as error:
+        raise RendezvousError(
+            f"meet the other tasks by {choice.ways[-1]}",
+            f"{error} ({reason})",
+            "try another way of meeting (--rendezvous mpi or slurm), or a launcher that this MPI understands",
+        ) from None
+
+
+def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
+    """Meet in one way.
+
+    Raises:
+        UnusableError: it does not work here.
+    """
+    gatherer = WAYS[way](ground, deadline)
+    control: list[socket.socket] = []
+    try:
+        if ground.task.slot.rank == 0 and not gatherer.is_hub:
+            from slaunch.channel.listen import listen
+
+            control += listen([address.ip for address in ground.facts.addresses], 0)
+        port = control[0].getsockname()[1] if control else 0
+        cards, secret = exchange(gatherer, ground, port, deadline)
+        ground.say(f"met {len(cards)} tasks by {way}: {reason}")
+        check(cards, ground)
+    except BaseException:
+        gatherer.close()
+        for sock in control:
+            sock.close()
+        raise
+    everybody = tuple(card.facts for card in cards)
+    return Meeting(Membership(everybody, ground.task.slot.rank, 0, way, reason, secret), ground, gatherer, control)
+
+
+def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: float) -> tuple[list[Card], bytes]:
+    """Show everyone's card to everyone; also gives the job's secret, which comes with task 0's card if the tasks had none."""
+    from slaunch.channel.secret import fresh
+    from slaunch.rendezvous.check import read_cards
+    from slaunch.rendezvous.codec import Card, encode_card
+
+    slot = ground.task.slot
+    secret = fresh() if slot.rank == 0 and not gatherer.secret else b""
+    facts = replace(ground.facts, control_port=control_port)
+    nodes = sha256(" ".join(ground.task.allocation.nodes).encode()).hexdigest()[:12]
+    card = Card(slot.rank, slot.size, nodes, secret, facts)
+    cards = read_cards(gatherer.allgather(encode_card(card), deadline), facts.versions)
+    return cards, gatherer.secret or cards[0].secret
+
+
+def check(cards: list[Card], ground: Ground) -> None:
+    """The tasks must belong together; smaller differences are said."""
+    from slaunch.rendezvous.check import check_cards
+
+    for line in check_cards(cards):
+        ground.say(f"warning: {line}")
+
+
+def by_mpi(ground: Ground, deadline: float) -> Gatherer:
+    """See `mpi`."""
+    from slaunch.rendezvous.mpi import meet_by_mpi
+
+    return meet_by_mpi(ground, deadline)
+
+
+def by_slurm(ground: Ground, deadline: float) -> Gatherer:
+    """See `slurm`."""
+    from slaunch.rendezvous.slurm import meet_by_slurm
+
+    return meet_by_slurm(ground, deadline)
+
+
+WAYS: Mapping[str, Callable[[Ground, float], Gatherer]] = {"mpi": by_mpi, "slurm": by_slurm}

@@ -1,0 +1,132 @@
+"""Meeting without MPI: the first task of the first node listens at a port that follows from the job; the others look there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from slaunch.allocation.values import Allocation, Task
+from slaunch.channel import secret
+from slaunch.channel.dial import Caller, Dialer, Target
+from slaunch.channel.hub import Hub
+from slaunch.channel.listen import listen
+from slaunch.errors import RendezvousError
+from slaunch.rendezvous.assemble import find_hub, tell_seldom, wait_for_all
+from slaunch.rendezvous.gather import StarGatherer
+from slaunch.rendezvous.gatherer import Ground, UnusableError
+from slaunch.rendezvous.ports import candidate_ports
+from slaunch.rendezvous.resolve import resolve, usable
+
+RESOLVE_AGAIN_S = 2.0
+LOOPBACK = "127.0.0.1"
+
+
+def meet_by_slurm(ground: Ground, deadline: float) -> StarGatherer:
+    """Meet at the first node.
+
+    Raises:
+        RendezvousError: not all have come in time.
+        UnusableError: the launcher does not tell which nodes take part.
+    """
+    task = ground.task
+    if not task.allocation.nodes:
+        raise UnusableError(f"the {task.allocation.launcher} launcher does not tell which nodes take part")
+    identity = meeting_identity(task.allocation, ground.env)
+    if is_hub(task):
+        return serve(identity, ground, deadline)
+    return join(identity, ground, deadline)
+
+
+def meeting_identity(allocation: Allocation, env: Mapping[str, str], attempt: int = 0) -> str:
+    """What distinguishes this meeting from all others that could come by: cluster, job, step, requeue, attempt."""
+    cluster = env.get("SLURM_CLUSTER_NAME", "")
+    return f"{cluster}/{allocation.job}/{allocation.step}/{allocation.restarts}/{attempt}"
+
+
+def is_hub(task: Task) -> bool:
+    """Whether this task is the one that the others look for; every task can answer that for itself only."""
+    if task.allocation.launcher == "slurm":
+        return task.slot.node == 0 and task.slot.local_rank == 0
+    return task.slot.rank == 0
+
+
+def name_of(task: Task, rank: int) -> str:
+    """A task's name for messages."""
+    nodes = task.allocation.nodes
+    return f"task {rank} on {nodes[rank]}" if len(nodes) == task.slot.size else f"task {rank}"
+
+
+def serve(identity: str, ground: Ground, deadline: float) -> StarGatherer:
+    """The hub's part."""
+    slot = ground.task.slot
+    offered = secret.offer(identity, ground.env)
+    try:
+        hub = Hub(listeners(identity, ground), slot.rank, slot.size, offered.door)
+        wait_for_all(hub, ground, deadline)
+    finally:
+        offered.withdraw()
+    return StarGatherer(hub, slot.rank, offered.door.secret, lambda rank: name_of(ground.task, rank))
+
+
+def listeners(identity: str, ground: Ground) -> list[socket.socket]:
+    """Sockets at the first free one of the candidate ports, on every address by which the others may know this node."""
+    ips = [address.ip for address in ground.facts.addresses]
+    nodes = ground.task.allocation.nodes
+    ips += [LOOPBACK] if len(nodes) == 1 else resolve(nodes[ground.task.slot.node])
+    ports = candidate_ports(identity)
+    for port in ports:
+        sockets = listen(ips, port)
+        if sockets:
+            return sockets
+    raise RendezvousError(
+        "listen for the other tasks",
+        f"none of the ports {', '.join(map(str, ports))} is free at {', '.join(ips)}",
+        "end what listens there, or meet by MPI (--rendezvous mpi)",
+    )
+
+
+def join(identity: str, ground: Ground, deadline: float) -> StarGatherer:
+    """A spoke's part."""
+    task = ground.task
+    host = task.allocation.nodes[task.slot.node]
+    caller = Caller(identity, task.slot.rank, task.slot.size, host, os.getpid(), os.urandom(8).hex())
+    where = f"first task of {task.allocation.nodes[0]}"
+    dialer = Dialer(
+        targets(identity, ground, deadline),
+        caller,
+        lambda by, hint: secret.find(identity, ground.env, by, hint),
+        tell_seldom(ground, where),
+    )
+    spoke, known = find_hub(dialer, where, ground, deadline)
+    return StarGatherer(spoke, task.slot.rank, known, lambda rank: name_of(task, rank))
+
+
+def targets(identity: str, ground: Ground, deadline: float) -> list[Target]:
+    """Where the hub may be: candidate ports, each at every address of its node."""
+    ips = hub_addresses(ground)
+    while not ips and time.monotonic() < deadline:
+        time.sleep(RESOLVE_AGAIN_S)
+        ips = hub_addresses(ground)
+    if not ips:
+        error = RendezvousError(
+            f"find the address of node {ground.task.allocation.nodes[0]}",
+            "neither the system's resolver nor Slurm's NodeAddr knows one that is not loopback",
+            "correct /etc/hosts or DNS on the nodes, or meet by MPI (--rendezvous mpi)",
+        )
+        error.local = True
+        raise error
+    return [(ip, port) for port in candidate_ports(identity) for ip in ips]
+
+
+def hub_addresses(ground: Ground) -> tuple[str, ...]:
+    """Addresses of the nodes where the hub may be."""
+    task = ground.task
+    if len(task.allocation.nodes) == 1:
+        return (LOOPBACK,)
+    if task.allocation.launcher != "slurm":  # only Slurm tells which node holds which task
+        return tuple(ip for node in task.allocation.nodes for ip in resolve(node))
+    if task.slot.node == 0:
+        return tuple(address.ip for address in ground.facts.addresses if usable(address.ip))
+    return resolve(task.allocation.nodes[0])
