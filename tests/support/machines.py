@@ -49,9 +49,7 @@ def one(name: str, raw: Mapping[str, object]) -> Machine:
     return Machine(name, cores, numa, caches, usable, tuple(raw["devices"]))  # type: ignore[arg-type]
 
 
-def facts(
-    machine: Machine, workers: int, usable: Sequence[int] = (), reach: Sequence[int] = (), **changes: object
-) -> NodeFacts:
+def facts(machine: Machine, workers: int, usable: Sequence[int] = (), reach: Sequence[int] = (), **changes: object) -> NodeFacts:
     """Facts of a task that may use these CPUs (else all usable ones), and reach those."""
     mine, wide = columns(machine, usable or machine.usable), columns(machine, reach)
     fields: dict[str, object] = {

@@ -1,0 +1,73 @@
+"""Common to the tests that start whole jobs: the programs they run, and what these print."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+
+from support.cluster import CHECKOUT, Result
+
+PROGRAMS = os.path.join(CHECKOUT, "tests", "programs")
+WORLD = os.path.join(PROGRAMS, "world.py")
+FAILING = os.path.join(PROGRAMS, "failing.py")
+EXAMPLES = os.path.join(CHECKOUT, "docs", "examples")
+
+
+def folder_in(scratch: str) -> str:
+    """A new folder that the cluster's user may write to."""
+    made = tempfile.mkdtemp(dir=scratch)
+    os.chmod(made, 0o777)
+    return made
+
+
+def logs(folder: str) -> str:
+    """The text of all workers' logs below a folder."""
+    texts = []
+    for path in sorted(glob.glob(f"{folder}/**/workerlog.*", recursive=True)):
+        with open(path) as file:
+            texts.append(file.read())
+    return "\n".join(texts)
+
+
+def places(text: str) -> list[Mapping[str, object]]:
+    """What `world.py` printed, in the order of the ranks."""
+    found: list[dict[str, object]] = [
+        json.loads(line) for line in re.findall(r"^(?:\[\d+\] )?world (\{.*\})$", text, re.MULTILINE)
+    ]
+    return sorted(found, key=lambda place: int(str(place["RANK"])))
+
+
+def assert_world(text: str, size: int, per_node: Iterable[int]) -> None:
+    """`world.py` ran once for each rank of one world, with the ranks of a node together."""
+    found = places(text)
+    numbers = [(place["RANK"], place["WORLD_SIZE"], place["LOCAL_RANK"], place["NODE_RANK"]) for place in found]
+    wanted = [(node, local) for node, count in enumerate(per_node) for local in range(count)]
+    assert numbers == [(str(rank), str(size), str(local), str(node)) for rank, (node, local) in enumerate(wanted)], text
+    assert len({(place["MASTER_ADDR"], place["MASTER_PORT"]) for place in found}) == 1
+    assert len({place["PADDLE_CURRENT_ENDPOINT"] for place in found}) == size
+    assert [place["PADDLE_CURRENT_ENDPOINT"] for place in found] == str(found[0]["PADDLE_TRAINER_ENDPOINTS"]).split(",")
+
+
+def assert_three_parts(done: Result, code: int, *words: str) -> None:
+    """One error in its three parts, told once, without a traceback."""
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(re.findall(r"^slaunch: cannot ", done.stderr, re.MULTILINE)) == 1, done.stderr
+    for label in ("seen:", "do:"):
+        assert len(re.findall(rf"^  {label} +\S", done.stderr, re.MULTILINE)) == 1, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def losses(text: str) -> list[float]:
+    """The loss after each epoch, as the examples print it."""
+    return [float(loss) for loss in re.findall(r"epoch +\d+ +loss ([\d.]+)", text)]
+
+
+def final_losses(text: str) -> dict[int, str]:
+    """Each rank's final loss, as the examples print it."""
+    return {int(rank): loss for rank, loss in re.findall(r"rank (\d+) of \d+: final loss ([\d.]+)", text)}
