@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NoReturn
 
 from slaunch.agent.run import run
@@ -13,6 +12,7 @@ from slaunch.agent.values import RunReport
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
 from slaunch.errors import MissingToolError, PlanError
+from slaunch.frozen import replace
 from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
 from slaunch.options import Options

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import select
 import time
-from dataclasses import dataclass, field
 from math import inf
+
+from slaunch.frozen import dataclass, field
 
 BUSY_S, QUIET_S = 0.05, 0.5
 """How often a file is looked at while it grows, and when it has been quiet for long."""

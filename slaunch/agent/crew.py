@@ -7,7 +7,6 @@ import selectors
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from slaunch._failpoint import failpoint
 from slaunch.agent import oom, process, tree
@@ -17,6 +16,7 @@ from slaunch.agent.guardian import Guardian
 from slaunch.agent.logs import open_log, tail, write_files
 from slaunch.agent.values import Failure
 from slaunch.errors import SlaunchError
+from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 from slaunch.plan.values import WorkerSpec
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from slaunch.agent.messages import Message
 from slaunch.agent.values import Failure, Stuck, Verdict
+from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
 # Events

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field, replace
 from math import inf
 
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
@@ -11,6 +10,7 @@ from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, S
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.agent.verdict import Findings, decide, is_settled
+from slaunch.frozen import dataclass, field, replace
 from slaunch.node.values import Problem
 
 SOONER_S = 0.25

@@ -7,7 +7,8 @@ import os
 import signal
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from slaunch.frozen import dataclass
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, replace
 from math import inf
 
 from slaunch.agent.events import (
@@ -32,6 +31,7 @@ from slaunch.agent.events import (
 from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.errors import AgentLostError
+from slaunch.frozen import dataclass, replace
 
 HUB = 0
 KILL_S = 10.0

@@ -7,7 +7,8 @@ killed on the machine; see cgroups(7) and the kernel's admin guide on memory con
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from slaunch.frozen import dataclass
 
 ROOT = "/sys/fs/cgroup"
 _NO_LIMIT = 1 << 60  # v1 writes "no limit" as a number near 2^63

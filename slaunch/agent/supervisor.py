@@ -5,12 +5,11 @@ The hub's agent has both duties; what its node tells the hub, and what the hub t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from slaunch.agent import hub_side, node_side
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.node_side import HUB, Node
+from slaunch.frozen import dataclass, replace
 
 
 @dataclass(frozen=True)

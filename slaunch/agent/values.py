@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.errors import AgentLostError
+from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
 SUSPECT_S = 8.0

@@ -8,7 +8,6 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from slaunch.channel.handshake import (
     NONCE_BYTES,
@@ -23,6 +22,7 @@ from slaunch.channel.handshake import (
 )
 from slaunch.channel.link import Link, brackets, reason, tune
 from slaunch.channel.wire import Frame, WireError, pack
+from slaunch.frozen import dataclass, field
 
 Target = tuple[str, int]
 """Numeric address and port."""

@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slaunch.channel.handshake import (
@@ -24,6 +23,7 @@ from slaunch.channel.handshake import (
 )
 from slaunch.channel.link import Link, brackets, tune
 from slaunch.channel.wire import Frame, WireError, pack
+from slaunch.frozen import dataclass
 
 if TYPE_CHECKING:
     from slaunch.channel.hub import Peer

@@ -15,9 +15,10 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+from slaunch.frozen import dataclass
 
 NONCE_BYTES = 16
 TIME_S = 5.0

@@ -7,7 +7,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from slaunch.channel.door import Door, Guest
@@ -17,6 +16,7 @@ from slaunch.channel.settle import settle
 from slaunch.channel.star import Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
+from slaunch.frozen import dataclass
 
 WELCOME = {"say": "welcome"}
 

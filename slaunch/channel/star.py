@@ -5,8 +5,9 @@ from __future__ import annotations
 import selectors
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from slaunch.frozen import dataclass
 
 HUB = 0
 """Index of the hub."""

@@ -17,9 +17,10 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+from slaunch.frozen import dataclass
 
 VERSION = 1
 ZLIB, PULSE, LARGE = 1, 2, 4

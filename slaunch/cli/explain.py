@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from slaunch.allocation.select import read, sightings
 from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
+from slaunch.frozen import dataclass, replace
 from slaunch.launch import plan_for
 from slaunch.node.probe import probe
 from slaunch.options import Options

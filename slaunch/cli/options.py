@@ -8,9 +8,10 @@ everything after it belongs to the program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 
 from slaunch.errors import UsageError
+from slaunch.frozen import dataclass
 from slaunch.options import Options, Program
 
 TRUTH = {

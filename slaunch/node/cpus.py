@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from slaunch.frozen import dataclass
 from slaunch.node.cpulist import parse
 from slaunch.node.files import read_text
 

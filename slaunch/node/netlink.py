@@ -8,7 +8,8 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from slaunch.frozen import dataclass
 
 RTM_GETLINK = 18
 RTM_GETADDR = 22

@@ -6,9 +6,9 @@ import errno
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from slaunch.errors import PlanError, UsageError
+from slaunch.frozen import dataclass
 from slaunch.node.files import read_text
 
 LOWEST = 15000

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from slaunch.allocation.values import Shell, Task
+from slaunch.frozen import replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 
 

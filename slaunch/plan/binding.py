@@ -8,12 +8,12 @@ fewer cores than workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
 from slaunch.errors import PlanError, UsageError
+from slaunch.frozen import dataclass, replace
 from slaunch.node.cpulist import parse, render
 from slaunch.node.values import Device, NodeFacts
 

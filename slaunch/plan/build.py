@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from slaunch.allocation.values import Allocation
 from slaunch.errors import PlanError
+from slaunch.frozen import dataclass, replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 from slaunch.options import Options
 from slaunch.plan.binding import Binding, bind

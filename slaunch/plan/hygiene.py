@@ -7,8 +7,8 @@ left-overs go (P56's exception); in layout "agent" several workers would share t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from slaunch.frozen import dataclass
 from slaunch.plan.seat import Seat
 
 

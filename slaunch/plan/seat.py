@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from slaunch.errors import PlanError
+from slaunch.frozen import dataclass
 from slaunch.node.values import Device
 from slaunch.options import Options
 from slaunch.plan.values import NodePlan, Plan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from slaunch.allocation.values import Task
 from slaunch.errors import MissingToolError, UsageError
+from slaunch.frozen import dataclass
 from slaunch.rendezvous.library import find_library
 from slaunch.rendezvous.pmi import NONE, fits, read_interface
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from slaunch.frozen import dataclass
 from slaunch.node.values import Address, Device, NodeFacts, Problem
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from slaunch.allocation.values import Task
 from slaunch.channel.star import Star
+from slaunch.frozen import dataclass
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from slaunch.frozen import dataclass
 
 MPICH, OPENMPI = "MPICH", "Open MPI"
 NAMES = ("libmpi.so", "libmpi.so.12", "libmpi.so.40")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from slaunch.allocation.values import Task
 from slaunch.channel.star import Solo, Star
 from slaunch.errors import RendezvousError
+from slaunch.frozen import replace
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
 from slaunch.rendezvous.choose import Choice, choose

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from slaunch.frozen import dataclass
 from slaunch.rendezvous.library import MPICH, OPENMPI, Library
 
 PMIX, PMI2, PMI1, PALS, NONE = "PMIx", "PMI-2", "PMI-1", "PALS", "none"

@@ -8,9 +8,9 @@ here are those of the outer mask, so that the plan can say the same with that on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from slaunch.errors import DeviceError
+from slaunch.frozen import dataclass
 from slaunch.node.devices.pci import numa_node
 from slaunch.node.devices.values import Found, View
 from slaunch.node.devices.visible import first_set, repeated, tokens

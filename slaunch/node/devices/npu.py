@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from slaunch.frozen import replace
 from slaunch.node.cpulist import parse, render
 from slaunch.node.devices.listed import look_at
 from slaunch.node.devices.values import Found, View

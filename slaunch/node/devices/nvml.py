@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from slaunch.frozen import dataclass
 from slaunch.node.devices.pci import numa_node
 from slaunch.node.devices.values import View
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib import import_module
 
+from slaunch.frozen import dataclass
 from slaunch.node.devices.custom import TYPE
 from slaunch.node.devices.values import Found, View
 

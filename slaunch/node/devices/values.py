@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from slaunch.frozen import dataclass
 from slaunch.node.values import Device, Problem
 
 
