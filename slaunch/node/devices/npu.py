@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from slaunch.frozen import replace
-from slaunch.node.cpulist import parse, render
+from slaunch.node.cpulist import parse
 from slaunch.node.devices.listed import look_at
 from slaunch.node.devices.values import Found, View
 
 VARIABLES = ("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES")
+RANGE = re.compile(r"\d+-\d+")
 
 
 def look(view: View) -> Found:
@@ -17,11 +19,8 @@ def look(view: View) -> Found:
 
 def unfolded(view: View) -> View:
     """The container runtime's list may hold ranges, "0-3,6": written out."""
-    text = view.env.get(VARIABLES[1], "")
-    try:
-        numbers = parse(text)
-    except ValueError:
+    items = view.env.get(VARIABLES[1], "").split(",")
+    if not any(RANGE.fullmatch(item) for item in items):
         return view
-    if not numbers or render(numbers) == text == ",".join(map(str, numbers)):
-        return view
-    return replace(view, env={**view.env, VARIABLES[1]: ",".join(map(str, numbers))})
+    numbers = (map(str, parse(item)) if RANGE.fullmatch(item) else (item,) for item in items)
+    return replace(view, env={**view.env, VARIABLES[1]: ",".join(each for some in numbers for each in some)})

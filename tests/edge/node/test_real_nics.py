@@ -17,9 +17,9 @@ print(json.dumps([[each.ip, each.interface, each.prefix, each.speed_mbps] for ea
 
 def inside(*commands, network=""):
     """Addresses in a new network namespace after these `ip` commands."""
-    script = " && ".join(["mount -t sysfs sysfs /sys", "ip link set lo up", *(f"ip {command}" for command in commands), 'exec "$@"'])
-    argv = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", ASK, network]
-    told = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    steps = ("mount -t sysfs sysfs /sys", "ip link set lo up", *(f"ip {command}" for command in commands), 'exec "$@"')
+    own = ("unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c", " && ".join(steps), "sh")
+    told = subprocess.run([*own, sys.executable, "-c", ASK, network], capture_output=True, text=True, timeout=60, check=False)
     assert told.returncode == 0, told.stderr
     return json.loads(told.stdout)
 
