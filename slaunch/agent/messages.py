@@ -9,11 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
-from slaunch.frozen import dataclass
+from slaunch.frozen import asdict, dataclass
 from slaunch.node.values import Problem
 
 

@@ -8,10 +8,9 @@ everything after it belongs to the program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
 
 from slaunch.errors import UsageError
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, names
 from slaunch.options import Options, Program
 
 TRUTH = {
@@ -190,7 +189,7 @@ def read_options(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         if source:
             values[row.field] = _read(row, source, text)
             origins[row.field] = source
-    defaults = {f.name: "default" for f in fields(Options) if f.default is not MISSING}
+    defaults = {name: "default" for name in names(Options) if name not in ("program", "origins")}
     return Options(given.program, **values, origins={**defaults, **origins})  # type: ignore[arg-type]
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from operator import attrgetter
 
+from slaunch.frozen import names
 from slaunch.node.values import Address, Device
 from slaunch.plan.values import NodePlan, Plan
 
 # The value of every field as one tuple. `dataclasses.astuple` copies each leaf and takes ten times as long.
-_plan = attrgetter(*(field.name for field in fields(Plan) if field.name not in ("nodes", "digest")))
-_node = attrgetter(*(field.name for field in fields(NodePlan) if field.name not in ("address", "devices")))
-_address = attrgetter(*(field.name for field in fields(Address)))
-_device = attrgetter(*(field.name for field in fields(Device)))
+_plan = attrgetter(*(name for name in names(Plan) if name not in ("nodes", "digest")))
+_node = attrgetter(*(name for name in names(NodePlan) if name not in ("address", "devices")))
+_address = attrgetter(*names(Address))
+_device = attrgetter(*names(Device))
 
 
 def digest(plan: Plan) -> str:

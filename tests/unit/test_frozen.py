@@ -79,9 +79,17 @@ def test_replace_and_the_functions_of_dataclasses(module):
     made = child(1, d={"k": 1})
     assert module.replace(made, a=7) == child(7, d={"k": 1}) == dataclasses.replace(made, a=7)
     assert [field.name for field in dataclasses.fields(child)] == ["a", "b", "c", "d"]
-    assert dataclasses.asdict(made) == {"a": 1, "b": "b", "c": (), "d": {"k": 1}}
+    assert module.asdict(made) == dataclasses.asdict(made) == {"a": 1, "b": "b", "c": (), "d": {"k": 1}}
     with pytest.raises(TypeError):
         module.replace(made, nosuch=1)
+    assert frozen.names(child) == ("a", "b", "c", "d")
+
+
+@BOTH
+def test_asdict_goes_into_values_tuples_and_dicts(module):
+    base, child, _ = family(module)
+    made = child((base(1), 2), d={"k": base(3)})
+    assert module.asdict(made) == {"a": ({"a": 1, "b": "b"}, 2), "b": "b", "c": (), "d": {"k": {"a": 3, "b": "b"}}}
 
 
 @BOTH
