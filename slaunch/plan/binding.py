@@ -85,11 +85,14 @@ def bind(facts: NodeFacts, devices: Sequence[Sequence[Device]], policy: str = "a
 def offered(facts: NodeFacts, workers: int) -> tuple[Chunk, tuple[str, ...]]:
     """The cores to share out: the task's own, or all that the kernel grants where these are fewer than workers (P39)."""
     own = cores_of(facts.cores, facts.numa, facts.caches)
-    if len(own) >= workers or len(facts.reach) <= len(own):
+    if len(own) > workers or len(facts.reach) <= len(own):
         return own, ()
     wide = cores_of(facts.reach, facts.reach_numa, facts.reach_caches)
-    had, got = render(facts.cpus), render(cpus_of(wide))
-    return wide, (f"{facts.host}: the mask {had} has fewer cores than the {workers} workers; they use {got}",)
+    note = f"{facts.host}: srun's mask {render(facts.cpus)} leaves {len(own)} cores to {workers} workers"
+    todo = "ask for more with srun --cpus-per-task"
+    if len(own) == workers:
+        return own, (f"{note}; {todo}",)
+    return wide, (f"{note}: they use {render(cpus_of(wide))} instead; {todo} to be sure that no other job has these",)
 
 
 @lru_cache(maxsize=64)
@@ -134,8 +137,8 @@ def too_few(facts: NodeFacts, cores: Chunk, workers: int, notes: tuple[str, ...]
     """Fewer CPUs than workers: shared on a machine that has no more, an error where somebody keeps the rest from us."""
     mine = cpus_of(cores)
     if len(mine) >= facts.online:
-        shared = f"{facts.host}: {workers} workers share {len(mine)} CPUs, not bound"
-        return replace(unbound(cores, workers), notes=(*notes, shared))
+        everyone = replace(unbound(cores, workers), cpus=(mine if mine != facts.cpus else (),) * workers)
+        return replace(everyone, notes=(*notes, f"{facts.host}: {workers} workers share {len(mine)} CPUs"))
     raise PlanError(
         f"bind {workers} workers on {facts.host}",
         f"this task may use the CPUs {render(mine)} only, of {facts.online} on the machine",

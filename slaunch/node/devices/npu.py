@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from slaunch.frozen import replace
 from slaunch.node.cpulist import parse
 from slaunch.node.devices.listed import look_at

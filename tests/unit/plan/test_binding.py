@@ -163,8 +163,7 @@ def test_p39_a_one_core_agent_spreads_its_workers_over_what_the_kernel_grants():
     facts = machines.facts(machine, 8, usable=(0, 112), reach=machine.cpus)
     made = bind(facts, dealt(machine, 8))
     assert made.threads == (14,) * 8
-    assert "0,112" in made.notes[0]
-    assert "0-223" in made.notes[0]
+    assert "mask 0,112 leaves 1 cores to 8 workers: they use 0-223 instead" in made.notes[0]
 
 
 def test_p39_an_agent_shut_in_one_core_is_an_error_that_tells_the_flags():
@@ -176,11 +175,26 @@ def test_p39_an_agent_shut_in_one_core_is_an_error_that_tells_the_flags():
     assert "--cpu-bind=none" in told.value.todo
 
 
-def test_p39_enough_cores_in_the_mask_are_not_widened():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_p35_p39_a_mask_of_one_core_each_is_kept_and_told(workers):
     machine = MACHINES["dgx-h100"]
-    made = bind(machines.facts(machine, 2, usable=(0, 1, 112, 113), reach=machine.cpus), ((),) * 2)
-    assert made.cpus == ((0, 112), (1, 113))
+    mask = (*range(workers), *range(112, 112 + workers))
+    made = bind(machines.facts(machine, workers, usable=mask, reach=machine.cpus), ((),) * workers)
+    assert made.cpus == tuple((core, core + 112) for core in range(workers))
+    assert f"leaves {workers} cores to {workers} workers; ask for more with srun --cpus-per-task" in made.notes[0]
+
+
+def test_p39_a_mask_with_more_cores_than_workers_is_what_was_asked_for():
+    machine = MACHINES["dgx-h100"]
+    made = bind(machines.facts(machine, 1, usable=(0, 1, 112, 113), reach=machine.cpus), ((),))
+    assert made.cpus == ((0, 1, 112, 113),)
     assert made.notes == ()
+
+
+def test_p39_workers_that_share_a_small_machine_leave_the_one_core_mask_too():
+    machine = MACHINES["laptop"]
+    made = bind(machines.facts(machine, 20, usable=(0,), reach=machine.cpus), ((),) * 20)
+    assert made.cpus == (machine.cpus,) * 20
 
 
 def test_a_small_machine_is_shared_unbound():
