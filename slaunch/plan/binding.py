@@ -12,13 +12,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
-from slaunch.errors import PlanError, UsageError
+from slaunch.errors import PlanError, SlaunchError, UsageError
 from slaunch.frozen import dataclass, replace
 from slaunch.node.cpulist import parse, render
 from slaunch.node.values import Device, NodeFacts
 
 T = TypeVar("T")
-Columns = tuple[tuple[int, ...], ...]
+Lists = tuple[tuple[int, ...], ...]
+Columns = tuple[Lists, tuple[int, ...], tuple[int, ...]]
+"""CPUs, NUMA node and cache of each core."""
 
 ANYWHERE = -2
 """A worker's wish for a NUMA node where it has none; -1 is the node of cores whose node is unknown."""
@@ -63,44 +65,57 @@ def bind(facts: NodeFacts, devices: Sequence[Sequence[Device]], policy: str = "a
             "none", "map:0-7,8-15" or "mask:0xff,0xff00" (one item for each worker).
 
     Raises:
-        PlanError: there are fewer CPUs than workers, or a policy cannot be met on this node.
+        PlanError: there are fewer CPUs than workers.
         UsageError: the policy is not understood, or names CPUs that this task may not use.
     """
-    workers = len(devices)
+    near = tuple(tuple(sorted({device.numa for device in own})) for own in devices)
+    own, reach = (facts.cores, facts.numa, facts.caches), (facts.reach, facts.reach_numa, facts.reach_caches)
+    try:
+        made = bind_alike(own, reach, facts.online, near, policy)
+    except SlaunchError as error:
+        raise type(error)(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
+    return replace(made, notes=tuple(f"{facts.host}: {note}" for note in made.notes)) if made.notes else made
+
+
+@lru_cache(maxsize=64)
+def bind_alike(own: Columns, reach: Columns, online: int, near: Lists, policy: str) -> Binding:
+    """`bind` for all nodes that look alike: a plan of 16,000 nodes has few kinds of them.
+
+    Args:
+        own, reach: columns of the task's cores, and of those that the kernel grants beyond them.
+        online: number of CPUs of the machine.
+        near: NUMA nodes of each worker's devices.
+        policy: as for `bind`.
+    """
+    workers = len(near)
     kind, _, items = policy.partition(":")
     if kind not in POLICIES:
         raise UsageError("bind workers to CPUs", f"--bind={policy}", "use auto, numa, core, none, map:… or mask:…")
-    cores, notes = offered(facts, workers)
     if kind == "none":
-        return unbound(cores_of(facts.cores, facts.numa, facts.caches), workers)
+        return unbound(cores_of(own), workers)
+    cores, notes = offered(cores_of(own), cores_of(reach), workers)
     if kind in EXPLICIT:
-        shares = explicit(facts.host, cores, policy, EXPLICIT[kind](items, policy)[:workers], workers)
-    elif sum(len(core.cpus) for core in cores) < workers:
-        return too_few(facts, cores, workers, notes)
-    else:
-        shares = split(kind, cores, tuple(near(each, cores) for each in devices))
-    return bound(cores, shares, (*notes, *idle(facts.host, kind, cores, shares)))
+        return bound(cores, explicit(cores, policy, EXPLICIT[kind](items, policy)[:workers], workers), notes)
+    if sum(len(core.cpus) for core in cores) < workers:
+        return too_few(cores, cores == cores_of(own), online, workers, notes)
+    shares = split(kind, cores, tuple(wish(nodes, cores) for nodes in near))
+    return bound(cores, shares, (*notes, *(idle(cores, shares) if kind == "auto" else ())))
 
 
-def offered(facts: NodeFacts, workers: int) -> tuple[Chunk, tuple[str, ...]]:
+def offered(own: Chunk, wide: Chunk, workers: int) -> tuple[Chunk, tuple[str, ...]]:
     """The cores to share out: the task's own, or all that the kernel grants where these are fewer than workers (P39)."""
-    own = cores_of(facts.cores, facts.numa, facts.caches)
-    if len(own) > workers or len(facts.reach) <= len(own):
+    if len(own) > workers or len(wide) <= len(own):
         return own, ()
-    wide = cores_of(facts.reach, facts.reach_numa, facts.reach_caches)
-    note = f"{facts.host}: srun's mask {render(facts.cpus)} leaves {len(own)} cores to {workers} workers"
+    note = f"srun's mask {render(cpus_of(own))} leaves {len(own)} cores to {workers} workers"
     todo = "ask for more with srun --cpus-per-task"
     if len(own) == workers:
         return own, (f"{note}; {todo}",)
     return wide, (f"{note}: they use {render(cpus_of(wide))} instead; {todo} to be sure that no other job has these",)
 
 
-@lru_cache(maxsize=64)
-def cores_of(cpus: Columns, numa: tuple[int, ...], caches: tuple[int, ...]) -> Chunk:
-    """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU.
-
-    Kept for further nodes of the same build: a plan of 16,000 nodes has few kinds of them.
-    """
+def cores_of(columns: Columns) -> Chunk:
+    """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU."""
+    cpus, numa, caches = columns
     unknown = (-1,) * len(cpus)
     cores = (Core(*row) for row in zip(cpus, numa or unknown, caches or unknown, strict=True))
     return tuple(sorted(cores, key=lambda core: (core.numa, core.cpus)))
@@ -127,38 +142,37 @@ def bound(cores: Chunk, shares: Sequence[Chunk], notes: tuple[str, ...]) -> Bind
     )
 
 
-def idle(host: str, kind: str, cores: Chunk, shares: Sequence[Chunk]) -> tuple[str, ...]:
-    """A word on cores that `auto` leaves to nobody, since no worker's device is near them."""
-    unused = set(cpus_of(cores)).difference(*map(cpus_of, shares)) if kind == "auto" else set()
-    return (f"{host}: CPUs {render(unused)} are near no worker's device and stay idle; --bind none uses all",) if unused else ()
+def idle(cores: Chunk, shares: Sequence[Chunk]) -> tuple[str, ...]:
+    """A word on cores that are left to nobody, since no worker's device is near them."""
+    unused = set(cpus_of(cores)).difference(*map(cpus_of, shares))
+    return (f"CPUs {render(unused)} are near no worker's device and stay idle; --bind none uses all",) if unused else ()
 
 
-def too_few(facts: NodeFacts, cores: Chunk, workers: int, notes: tuple[str, ...]) -> Binding:
+def too_few(cores: Chunk, own: bool, online: int, workers: int, notes: tuple[str, ...]) -> Binding:
     """Fewer CPUs than workers: shared on a machine that has no more, an error where somebody keeps the rest from us."""
     mine = cpus_of(cores)
-    if len(mine) >= facts.online:
-        everyone = replace(unbound(cores, workers), cpus=(mine if mine != facts.cpus else (),) * workers)
-        return replace(everyone, notes=(*notes, f"{facts.host}: {workers} workers share {len(mine)} CPUs"))
+    if len(mine) >= online:
+        everyone = replace(unbound(cores, workers), cpus=(() if own else mine,) * workers)
+        return replace(everyone, notes=(*notes, f"{workers} workers share {len(mine)} CPUs"))
     raise PlanError(
-        f"bind {workers} workers on {facts.host}",
-        f"this task may use the CPUs {render(mine)} only, of {facts.online} on the machine",
+        f"bind {workers} workers",
+        f"this task may use the CPUs {render(mine)} only, of {online} on the machine",
         "ask for more (srun --cpus-per-task=…, --cpu-bind=none, --exclusive), start fewer workers, or share them: --bind none",
     )
 
 
-def near(devices: Sequence[Device], cores: Chunk) -> int:
+def wish(nodes: Sequence[int], cores: Chunk) -> int:
     """The NUMA node of a worker's devices, if they have one and the same and it has cores for us; else `ANYWHERE`."""
-    nodes = {device.numa for device in devices} - {-1}
-    node = nodes.pop() if len(nodes) == 1 else ANYWHERE
+    known = [node for node in nodes if node >= 0]
+    node = known[0] if len(known) == 1 else ANYWHERE
     return node if any(core.numa == node for core in cores) else ANYWHERE
 
 
-@lru_cache(maxsize=64)
 def split(kind: str, cores: Chunk, wishes: tuple[int, ...]) -> tuple[Chunk, ...]:
     """Share out cores: `wishes` has each worker's NUMA node, or `ANYWHERE`."""
     shares = split_auto(cores, wishes)
     if kind != "auto":
-        shares = tuple(one_node(share, wish) for share, wish in zip(shares, wishes, strict=True))
+        shares = tuple(one_node(share, node) for share, node in zip(shares, wishes, strict=True))
     return tuple(share[:1] for share in shares) if kind == "core" else shares
 
 
@@ -233,7 +247,7 @@ def by_key(cores: Chunk, key: Callable[[Core], int]) -> dict[int, Chunk]:
     return {name: tuple(group) for name, group in groups.items()}
 
 
-def explicit(host: str, cores: Chunk, policy: str, items: Sequence[frozenset[int]], workers: int) -> tuple[Chunk, ...]:
+def explicit(cores: Chunk, policy: str, items: Sequence[frozenset[int]], workers: int) -> tuple[Chunk, ...]:
     """The user's own CPUs for each worker."""
     if len(items) < workers:
         seen = f"--bind={policy} has {len(items)} items for {workers} workers"
@@ -242,7 +256,7 @@ def explicit(host: str, cores: Chunk, policy: str, items: Sequence[frozenset[int
     if missing:
         raise UsageError(
             f"bind workers to CPUs as --bind={policy} says",
-            f"{host}: {render(missing)} are not among the CPUs of this task, {render(cpus_of(cores))}",
+            f"{render(missing)} are not among the CPUs of this task, {render(cpus_of(cores))}",
             "name CPUs of that list, or use --bind auto",
         )
     return tuple(part(cores, item) for item in items)
