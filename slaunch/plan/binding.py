@@ -45,13 +45,11 @@ class Binding:
     Attributes:
         cpus: CPUs to bind to, ascending; () = leave as is.
         threads: physical cores that the worker has, at least 1: the number of threads its libraries should start.
-        memory: NUMA nodes of these CPUs, ascending; () where unknown or not bound.
         notes: what the user may want to know, one line each.
     """
 
     cpus: tuple[tuple[int, ...], ...]
     threads: tuple[int, ...]
-    memory: tuple[tuple[int, ...], ...]
     notes: tuple[str, ...] = ()
 
 
@@ -128,7 +126,7 @@ def cpus_of(cores: Sequence[Core]) -> tuple[int, ...]:
 
 def unbound(own: Chunk, workers: int) -> Binding:
     """No binding; each worker's fair share of the cores is its number of threads."""
-    return Binding(((),) * workers, (max(1, len(own) // max(1, workers)),) * workers, ((),) * workers)
+    return Binding(((),) * workers, (max(1, len(own) // max(1, workers)),) * workers)
 
 
 def bound(cores: Chunk, shares: Sequence[Chunk], notes: tuple[str, ...]) -> Binding:
@@ -137,7 +135,6 @@ def bound(cores: Chunk, shares: Sequence[Chunk], notes: tuple[str, ...]) -> Bind
     return Binding(
         tuple(cpus_of(share) for share in shares),
         tuple(len({core_of[core.cpus[0]] for core in share}) for share in shares),
-        tuple(tuple(sorted({core.numa for core in share} - {-1})) for share in shares),
         notes,
     )
 

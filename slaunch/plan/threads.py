@@ -18,7 +18,7 @@ def threads_of_tasks(tasks: Sequence[NodeFacts]) -> Binding:
     for task in tasks:
         sharing[task.cpus] = sharing.get(task.cpus, 0) + 1
     threads = tuple(max(1, len(task.cores) // sharing[task.cpus]) for task in tasks)
-    return Binding(((),) * len(tasks), threads, ((),) * len(tasks))
+    return Binding(((),) * len(tasks), threads)
 
 
 def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:

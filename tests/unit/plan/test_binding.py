@@ -31,6 +31,10 @@ def nodes(machine, cpus):
     return {machine.node_of(cpu) for cpu in cpus}
 
 
+def placed(machine, made):
+    return [nodes(machine, cpus) for cpus in made.cpus]
+
+
 every_machine = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 
@@ -42,7 +46,7 @@ def test_masks_are_disjoint_allowed_and_of_whole_cores(machine, policy):
     for workers, given in cases(machine):
         made = bind(machines.facts(machine, workers), given, policy)
         flat = [cpu for cpus in made.cpus for cpu in cpus]
-        assert len(made.cpus) == len(made.threads) == len(made.memory) == workers
+        assert len(made.cpus) == len(made.threads) == workers
         assert all(made.cpus)
         assert len(flat) == len(set(flat))
         assert set(flat) <= set(machine.usable)
@@ -61,21 +65,12 @@ def test_p44_threads_are_the_physical_cores_of_the_mask(machine, policy):
 
 @every_policy
 @every_machine
-def test_memory_nodes_are_those_of_the_cpus(machine, policy):
-    for workers, given in cases(machine):
-        made = bind(machines.facts(machine, workers), given, policy)
-        assert [set(memory) for memory in made.memory] == [nodes(machine, cpus) for cpus in made.cpus]
-
-
-@every_policy
-@every_machine
 def test_p41_workers_sit_on_the_numa_node_of_their_device(machine, policy):
     for workers, given in cases(machine):
         made = bind(machines.facts(machine, workers), given, policy)
         wished = [own[0].numa if own else -1 for own in given]
-        placed = [nodes(machine, cpus) for cpus in made.cpus]
         if workers > 1:
-            assert all(at == {node} for node, at in zip(wished, placed, strict=True) if node >= 0)
+            assert all(at == {node} for node, at in zip(wished, placed(machine, made), strict=True) if node >= 0)
 
 
 @every_machine
@@ -104,7 +99,7 @@ def test_even_machines_are_used_whole(name):
 def test_p41_gpu_order_against_numa_order_on_mi250x():
     machine = MACHINES["mi250x"]
     made = bind(machines.facts(machine, 8), dealt(machine, 8))
-    assert made.memory == ((3,), (3,), (1,), (1,), (0,), (0,), (2,), (2,))
+    assert placed(machine, made) == [{3}, {3}, {1}, {1}, {0}, {0}, {2}, {2}]
     assert made.cpus[4] == tuple(range(1, 8))
     assert made.cpus[5] == tuple(range(9, 16))
     assert made.threads == (7,) * 8
@@ -126,7 +121,7 @@ def test_half_full_caches_are_not_cut():
 def test_p43_uneven_workers_still_keep_to_their_nodes():
     machine = MACHINES["dgx-h100"]
     made = bind(machines.facts(machine, 3), ((),) * 3)
-    assert made.memory == ((0,), (0,), (1,))
+    assert placed(machine, made) == [{0}, {0}, {1}]
     assert made.threads == (28, 28, 56)
 
 
@@ -147,7 +142,7 @@ def test_a_gpu_without_near_cpus_of_ours_goes_where_there_is_room():
 def test_grace_hopper_memory_nodes_without_cpus_are_no_place_for_workers():
     machine = MACHINES["grace-hopper"]
     made = bind(machines.facts(machine, 4), dealt(machine, 4))
-    assert made.memory == ((0,), (1,), (2,), (3,))
+    assert placed(machine, made) == [{0}, {1}, {2}, {3}]
     assert made.threads == (72,) * 4
 
 
@@ -258,4 +253,3 @@ def test_facts_without_numa_and_caches_are_split_all_the_same():
     facts = machines.facts(MACHINES["xeon"], 4, numa=(), caches=())
     made = bind(facts, dealt(MACHINES["xeon"], 4))
     assert made.threads == (10,) * 4
-    assert made.memory == ((),) * 4
