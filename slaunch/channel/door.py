@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from slaunch.channel.handshake import (
     NONCE_BYTES,
@@ -25,7 +24,10 @@ from slaunch.channel.link import Link, brackets, tune
 from slaunch.channel.wire import Frame, WireError, pack
 from slaunch.frozen import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from slaunch.channel.hub import Peer
 
 

@@ -16,9 +16,12 @@ import hmac
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
 
 from slaunch.frozen import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NONCE_BYTES = 16
 TIME_S = 5.0

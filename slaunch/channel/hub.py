@@ -7,16 +7,20 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from slaunch.channel.door import Door, Guest
 from slaunch.channel.handshake import HandshakeError, Hello
 from slaunch.channel.link import Link, reason
+from slaunch.channel.listen import allow_open_files
 from slaunch.channel.settle import settle
 from slaunch.channel.star import Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
 from slaunch.frozen import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 WELCOME = {"say": "welcome"}
 
@@ -47,6 +51,7 @@ class Hub:
     is_hub = True
 
     def __init__(self, listeners: list[socket.socket], rank: int, size: int, door: Door, pulse: Pulse | None = None):
+        allow_open_files(size)
         self.index = rank
         self.size = size
         self.peers: dict[int, Peer] = {}

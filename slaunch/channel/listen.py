@@ -1,12 +1,17 @@
-"""Listening sockets for the hub."""
+"""What the hub needs of the system: listening sockets, and descriptors for all its peers."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from collections.abc import Iterable
 
+from slaunch.errors import RendezvousError
+
 BACKLOG = 4096
+SPARE_FILES = 512
+"""Descriptors for everything but the peers: log files, pipes of workers, strangers."""
 
 
 def listen(ips: Iterable[str], port: int) -> list[socket.socket]:
@@ -34,6 +39,27 @@ def listen(ips: Iterable[str], port: int) -> list[socket.socket]:
         sockets.append(sock)
         port = sock.getsockname()[1]
     return sockets
+
+
+def allow_open_files(peers: int) -> None:
+    """Raise this process's limit of open files, where that many peers need it.
+
+    Raises:
+        RendezvousError: the hard limit is too low.
+    """
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = peers + SPARE_FILES
+    if soft >= wanted or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        raise RendezvousError(
+            f"hold connections to {peers} tasks",
+            f"the hard limit of open files is {hard} on {os.uname().nodename} (ulimit -Hn)",
+            f"raise it to {wanted} on that node, or use fewer, larger tasks",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def close_all(sockets: Iterable[socket.socket]) -> None:

@@ -155,6 +155,9 @@ def read_secret(path: str) -> bytes:
         OSError: it is not there.
         HandshakeError: others have access to it.
     """
+    folder = os.stat(os.path.dirname(path))
+    if folder.st_uid not in (os.getuid(), 0) or (folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX):
+        raise HandshakeError(f"has its secret in a file, but others can write to {os.path.dirname(path)}")
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         state = os.fstat(handle)

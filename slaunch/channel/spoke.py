@@ -6,13 +6,16 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from slaunch.channel.link import Link, reason
 from slaunch.channel.settle import settle
 from slaunch.channel.star import HUB, Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Spoke:
@@ -22,6 +25,9 @@ class Spoke:
         link: the connection to the hub, both sides proved.
         index, size: own place.
         pulse: heartbeats; None = by size.
+
+    Attributes:
+        wall: the wall clock that the hub is told of.
     """
 
     is_hub = False
@@ -30,6 +36,7 @@ class Spoke:
         self.index = index
         self.size = size
         self.notices: deque[str] = deque()
+        self.wall = time.time
         self._link: Link | None = link
         self._pulse = pulse or Pulse.for_size(size)
         self._inbox: list[Message | Lost] = []
@@ -110,7 +117,7 @@ class Spoke:
 
     def _receive(self, frame: Frame) -> None:
         if frame.flags & PULSE:
-            self._send(pack({"clock": time.time()}, flags=PULSE))
+            self._send(pack({"clock": self.wall()}, flags=PULSE))
         else:
             self._inbox.append(Message(HUB, frame.body, frame.blob))
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import selectors
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from slaunch.frozen import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+else:
+    Protocol = object
 
 HUB = 0
 """Index of the hub."""

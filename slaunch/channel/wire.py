@@ -18,9 +18,12 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
 
 from slaunch.frozen import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = 1
 ZLIB, PULSE, LARGE = 1, 2, 4

@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from slaunch.frozen import dataclass
 from slaunch.node.values import Address, Device, NodeFacts, Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def join(values: Iterable[Iterable[int]]) -> str:
     return ";".join(ranges(value) for value in values)
 
 
-NAMES = tuple(NodeFacts.__dataclass_fields__)
+NAMES = NodeFacts.__match_args__
 PACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows,
     "devices": rows,

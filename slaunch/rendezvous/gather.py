@@ -38,8 +38,6 @@ class StarGatherer:
         self._names = names
         self._round = 0
         self._given_away = False
-        self.is_hub = star.is_hub
-        self._hub_rank = rank if star.is_hub else -1
 
     def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
         """Everybody's payload, in rank order.
@@ -63,7 +61,7 @@ class StarGatherer:
             silent = [self._names(rank) for rank in range(hub.size) if rank not in parts]
             raise self._fail(f"no word in time from {', '.join(silent[:8])} ({len(silent)} in all)", "look at those nodes")
         ordered = [parts[rank] for rank in range(hub.size)]
-        hub.broadcast({"gather": self._round, "hub": self._rank}, join(ordered))
+        hub.broadcast({"gather": self._round}, join(ordered))
         hub.flush(max(0.0, deadline - time.monotonic()))
         return ordered
 
@@ -81,13 +79,10 @@ class StarGatherer:
                 answer.append(item)
         if not answer:
             raise left_alone("the hub has not answered in time")
-        self._hub_rank = answer[0].body["hub"]
         return split(answer[0].blob)
 
     def star(self) -> Star | None:
-        """The star, if its hub is task 0."""
-        if self._hub_rank != HUB:
-            return None
+        """The star."""
         self._given_away = True
         return self._star
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from slaunch.allocation.values import Task
 from slaunch.channel.star import Star
 from slaunch.frozen import dataclass
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,9 @@ class Gatherer(Protocol):
 
     Attributes:
         secret: the job's secret, if the tasks needed one to meet; else b"".
-        is_hub: whether this task is the hub of the star over which they met.
     """
 
     secret: bytes
-    is_hub: bool
 
     def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
         """Everybody's payload, in task-rank order.
@@ -54,7 +57,7 @@ class Gatherer(Protocol):
         """
 
     def star(self) -> Star | None:
-        """The channel over which they met, if it can serve as the agents' star (its hub is task 0); it is then the caller's."""
+        """The channel over which they met, if it is one; it is then the caller's."""
 
     def close(self) -> None:
         """End it. Calling it again does nothing."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from hashlib import sha256
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 from slaunch.allocation.values import Task
 from slaunch.channel.star import Solo, Star
@@ -18,8 +15,10 @@ from slaunch.rendezvous.choose import Choice, choose
 from slaunch.rendezvous.gatherer import Gatherer, Ground, UnusableError
 from slaunch.rendezvous.values import Membership
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    from types import TracebackType
 
     from slaunch.rendezvous.codec import Card
 
@@ -66,7 +65,8 @@ class Meeting:
         """
         if not self._gatherer:
             return Solo()
-        self._star = self._gatherer.star() or self._new_star()
+        found = None if needs_new_star(self._gatherer, self._ground) else self._gatherer.star()
+        self._star = found or self._new_star()
         self._gatherer.close()
         return self._star
 
@@ -151,7 +151,7 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
     gatherer = WAYS[way](ground, deadline)
     control: list[socket.socket] = []
     try:
-        if ground.task.slot.rank == 0 and not gatherer.is_hub:
+        if ground.task.slot.rank == 0 and needs_new_star(gatherer, ground):
             from slaunch.channel.listen import listen
 
             control += listen([address.ip for address in ground.facts.addresses], 0)
@@ -168,8 +168,15 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
     return Meeting(Membership(everybody, ground.task.slot.rank, 0, way, reason, secret), ground, gatherer, control)
 
 
+def needs_new_star(gatherer: Gatherer, ground: Ground) -> bool:
+    """Whether the agents need a channel of their own: after MPI, and where node names need not lead to the network asked for."""
+    return not gatherer.secret or bool(ground.options.network)
+
+
 def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: float) -> tuple[list[Card], bytes]:
     """Show everyone's card to everyone; also gives the job's secret, which comes with task 0's card if the tasks had none."""
+    from hashlib import sha256
+
     from slaunch.channel.secret import fresh
     from slaunch.rendezvous.check import read_cards
     from slaunch.rendezvous.codec import Card, encode_card

@@ -54,7 +54,6 @@ class MpiGatherer:
     """
 
     secret = b""
-    is_hub = False
 
     def __init__(self, child: Child, rank: int, size: int, library: str) -> None:
         self.library = library

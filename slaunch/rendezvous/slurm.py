@@ -1,4 +1,4 @@
-"""Meeting without MPI: the first task of the first node listens at a port that follows from the job; the others look there."""
+"""Meeting without MPI: task 0 listens at a port that follows from the job; the others look for it on its node."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from slaunch.channel.dial import Caller, Dialer, Target
 from slaunch.channel.hub import Hub
 from slaunch.channel.listen import listen
 from slaunch.errors import RendezvousError
+from slaunch.node.nics import read_addresses
 from slaunch.rendezvous.assemble import find_hub, tell_seldom, wait_for_all
 from slaunch.rendezvous.gather import StarGatherer
 from slaunch.rendezvous.gatherer import Ground, UnusableError
@@ -24,32 +25,23 @@ LOOPBACK = "127.0.0.1"
 
 
 def meet_by_slurm(ground: Ground, deadline: float) -> StarGatherer:
-    """Meet at the first node.
+    """Meet on the node of task 0.
 
     Raises:
         RendezvousError: not all have come in time.
         UnusableError: the launcher does not tell which nodes take part.
     """
-    task = ground.task
-    if not task.allocation.nodes:
-        raise UnusableError(f"the {task.allocation.launcher} launcher does not tell which nodes take part")
-    identity = meeting_identity(task.allocation, ground.env)
-    if is_hub(task):
-        return serve(identity, ground, deadline)
-    return join(identity, ground, deadline)
+    allocation, slot = ground.task.allocation, ground.task.slot
+    if not allocation.nodes:
+        raise UnusableError(f"the {allocation.launcher} launcher does not tell which nodes take part")
+    identity = meeting_identity(allocation, ground.env)
+    return serve(identity, ground, deadline) if slot.rank == 0 else join(identity, ground, deadline)
 
 
 def meeting_identity(allocation: Allocation, env: Mapping[str, str], attempt: int = 0) -> str:
     """What distinguishes this meeting from all others that could come by: cluster, job, step, requeue, attempt."""
     cluster = env.get("SLURM_CLUSTER_NAME", "")
     return f"{cluster}/{allocation.job}/{allocation.step}/{allocation.restarts}/{attempt}"
-
-
-def is_hub(task: Task) -> bool:
-    """Whether this task is the one that the others look for; every task can answer that for itself only."""
-    if task.allocation.launcher == "slurm":
-        return task.slot.node == 0 and task.slot.local_rank == 0
-    return task.slot.rank == 0
 
 
 def name_of(task: Task, rank: int) -> str:
@@ -59,7 +51,7 @@ def name_of(task: Task, rank: int) -> str:
 
 
 def serve(identity: str, ground: Ground, deadline: float) -> StarGatherer:
-    """The hub's part."""
+    """Task 0's part."""
     slot = ground.task.slot
     offered = secret.offer(identity, ground.env)
     try:
@@ -71,10 +63,12 @@ def serve(identity: str, ground: Ground, deadline: float) -> StarGatherer:
 
 
 def listeners(identity: str, ground: Ground) -> list[socket.socket]:
-    """Sockets at the first free one of the candidate ports, on every address by which the others may know this node."""
-    ips = [address.ip for address in ground.facts.addresses]
-    nodes = ground.task.allocation.nodes
-    ips += [LOOPBACK] if len(nodes) == 1 else resolve(nodes[ground.task.slot.node])
+    """Sockets at the first free one of the candidate ports, on every address by which the others may know this node.
+
+    Those that the user has not chosen as network are among them: node names may lead there, and the door closes with the meeting.
+    """
+    alone = len(ground.task.allocation.nodes) == 1
+    ips = [LOOPBACK] if alone else [address.ip for address in (*ground.facts.addresses, *read_addresses())]
     ports = candidate_ports(identity)
     for port in ports:
         sockets = listen(ips, port)
@@ -88,11 +82,11 @@ def listeners(identity: str, ground: Ground) -> list[socket.socket]:
 
 
 def join(identity: str, ground: Ground, deadline: float) -> StarGatherer:
-    """A spoke's part."""
+    """The part of all other tasks."""
     task = ground.task
     host = task.allocation.nodes[task.slot.node]
     caller = Caller(identity, task.slot.rank, task.slot.size, host, os.getpid(), os.urandom(8).hex())
-    where = f"first task of {task.allocation.nodes[0]}"
+    where = f"task 0 on {task.allocation.root or 'any of the nodes'}"
     dialer = Dialer(
         targets(identity, ground, deadline),
         caller,
@@ -104,14 +98,14 @@ def join(identity: str, ground: Ground, deadline: float) -> StarGatherer:
 
 
 def targets(identity: str, ground: Ground, deadline: float) -> list[Target]:
-    """Where the hub may be: candidate ports, each at every address of its node."""
+    """Where task 0 may be: candidate ports, each at every address of its node."""
     ips = hub_addresses(ground)
     while not ips and time.monotonic() < deadline:
         time.sleep(RESOLVE_AGAIN_S)
         ips = hub_addresses(ground)
     if not ips:
         error = RendezvousError(
-            f"find the address of node {ground.task.allocation.nodes[0]}",
+            f"find the address of node {ground.task.allocation.root}",
             "neither the system's resolver nor Slurm's NodeAddr knows one that is not loopback",
             "correct /etc/hosts or DNS on the nodes, or meet by MPI (--rendezvous mpi)",
         )
@@ -121,12 +115,12 @@ def targets(identity: str, ground: Ground, deadline: float) -> list[Target]:
 
 
 def hub_addresses(ground: Ground) -> tuple[str, ...]:
-    """Addresses of the nodes where the hub may be."""
-    task = ground.task
-    if len(task.allocation.nodes) == 1:
+    """Addresses of the node of task 0; of all nodes if the launcher does not tell which one that is."""
+    allocation, slot = ground.task.allocation, ground.task.slot
+    if len(allocation.nodes) == 1:
         return (LOOPBACK,)
-    if task.allocation.launcher != "slurm":  # only Slurm tells which node holds which task
-        return tuple(ip for node in task.allocation.nodes for ip in resolve(node))
-    if task.slot.node == 0:
+    if allocation.root == allocation.nodes[slot.node]:
         return tuple(address.ip for address in ground.facts.addresses if usable(address.ip))
-    return resolve(task.allocation.nodes[0])
+    if allocation.root:
+        return resolve(allocation.root)
+    return tuple(dict.fromkeys(ip for node in allocation.nodes for ip in resolve(node)))
