@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from slaunch.allocation.jobid import slurm_job
+from slaunch.allocation.jobid import flux_job, lsf_job, pbs_job, slurm_job
 from slaunch.allocation.reader import Env
 
 
 def enclosing(env: Env) -> tuple[str, int]:
     """Return the id of the scheduler's job around this process ("" if none) and how often it was requeued."""
-    slurm = slurm_job(env)
-    if slurm:
-        return slurm, restarts(env)
-    for name in ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"):
-        if env.get(name):
-            return env[name], 0
-    return "", 0
+    return slurm_job(env) or pbs_job(env) or lsf_job(env) or flux_job(env), restarts(env)
 
 
 def restarts(env: Env) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from slaunch.allocation.enclosing import enclosing
-from slaunch.allocation.nesting import holds_proxies, slurm_serves_pmi
+from slaunch.allocation.nesting import srun_inside
 from slaunch.allocation.reader import MPI, SHELL, Env, Given, Reader, check, evidence, number, shown
 from slaunch.allocation.values import Allocation, Sighting, Slot, Task
 
 
 def sight(env: Env) -> Sighting:
-    """See Open MPI's world; below a Slurm step that was started from inside it, it does not decide."""
+    """See Open MPI's world. jsrun sets the same variables beside its own; a srun started inside mpirun stands deeper."""
     if "OMPI_COMM_WORLD_RANK" not in env or "JSM_NAMESPACE_RANK" in env:
         return Sighting("openmpi", 0)
     seen = evidence(
@@ -18,15 +18,8 @@ def sight(env: Env) -> Sighting:
         OMPI_COMM_WORLD_SIZE="its size",
         OMPI_COMM_WORLD_LOCAL_RANK="rank on this node",
     )
-    return Sighting("openmpi", SHELL + 1 if step_inside(env) else MPI, seen)
-
-
-def step_inside(env: Env) -> bool:
-    """Say whether the innermost launcher is a srun that was started below mpirun."""
-    if slurm_serves_pmi(env):
-        return True
-    alone = env.get("OMPI_COMM_WORLD_SIZE") == "1" or env.get("OMPI_COMMAND", "").rpartition("/")[2] == "srun"
-    return alone and not holds_proxies(env, env.get("OMPI_COMM_WORLD_SIZE", ""))
+    inside = srun_inside(env, env.get("OMPI_COMM_WORLD_SIZE", ""), env.get("OMPI_COMMAND", ""))
+    return Sighting("openmpi", SHELL + 1 if inside else MPI, seen)
 
 
 def read(given: Given) -> Task:
@@ -34,9 +27,10 @@ def read(given: Given) -> Task:
     env = given.env
     rank, size = number(env, "OMPI_COMM_WORLD_RANK"), number(env, "OMPI_COMM_WORLD_SIZE")
     local = number(env, "OMPI_COMM_WORLD_LOCAL_RANK")
-    check(rank < size and local < size, shown(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"))
+    told = shown(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE")
+    check(rank < size and local < int(env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or size) <= size, told)
     job, restarts = enclosing(env)
-    return Task(Allocation("openmpi", job=job, restarts=restarts), Slot(rank, size, local))
+    return Task(Allocation("openmpi", job, restarts=restarts, evidence=sight(env).evidence), Slot(rank, size, local))
 
 
-READER = Reader("openmpi", sight, read)
+READER = Reader("openmpi", ("OMPI_COMM_WORLD_RANK",), sight, read)

@@ -18,4 +18,4 @@ def read(given: Given) -> Task:
     return Task(allocation, Slot(rank=0, size=1, local_rank=0))
 
 
-READER = Reader("plain", sight, read)
+READER = Reader("plain", (), sight, read)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from slaunch.allocation.values import Evidence, Shell, Sighting, Task
 from slaunch.errors import AllocationError
+from slaunch.frozen import dataclass
 
 Env = Mapping[str, str]
 
-PLAIN, SHELL, STEP, INNER_STEP, MPI = 0, 10, 20, 25, 30
-"""Depths of nesting: no launcher, a batch or allocation shell, a scheduler's step, a scheduler inside it, an MPI launcher."""
+PLAIN, HINT, SHELL, STEP, INNER_STEP, MPI = 0, 5, 10, 20, 25, 30
+"""Depths of nesting: no launcher; a hint of one (a host file, a Flux socket) that any job outweighs; a batch or allocation
+shell; a scheduler's step; a scheduler started inside such a step; an MPI launcher."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Given:
     Attributes:
         env: the environment.
         host: this machine's host name; "" if not known.
-        read_text: returns the content of a file that a variable names (node files, rank files).
+        read_text: returns the content of a file (node files, rank files); bytes that are no UTF-8 come as surrogate escapes.
     """
 
     env: Env
@@ -35,11 +36,13 @@ class Reader:
 
     Attributes:
         name: what `--scheduler` takes and `Allocation.launcher` says.
+        rank: the variables that hold a task's rank, whichever is set; () if its processes have none.
         sight: says whether an environment is this reader's, and how deep in the nesting it stands. Never raises.
         read: makes the value; raises AllocationError.
     """
 
     name: str
+    rank: tuple[str, ...]
     sight: Callable[[Env], Sighting]
     read: Callable[[Given], Task | Shell]
 
@@ -57,7 +60,7 @@ def number(env: Env, *names: str) -> int:
     """
     name = first_of(env, *names)
     value = env.get(name, "")
-    if not value.isdecimal() or not value.isascii():
+    if not (value.isascii() and value.isdecimal()):
         seen = f"{name}={value!r} is not a number" if value else f"{' and '.join(names)} not set"
         raise AllocationError(
             "read this process's place in the job", seen, "start slaunch by the launcher itself, with its variables unchanged"
@@ -83,3 +86,18 @@ def check(holds: bool, *seen: str) -> None:
 def shown(env: Env, *names: str) -> str:
     """Return `A=1, B=2` for the variables that are set, for an error or a warning."""
     return ", ".join(f"{name}={env[name]}" for name in names if name in env)
+
+
+def file_text(given: Given, variable: str) -> str:
+    """Return the content of the file that a variable names.
+
+    Raises:
+        AllocationError: the variable is empty, or the file cannot be read.
+    """
+    path = given.env.get(variable, "")
+    try:
+        return given.read_text(path)
+    except OSError as error:
+        raise AllocationError(
+            "read the job's hosts", f"{variable}={path!r}: {error.strerror}", "start slaunch within the job, on one of its nodes"
+        ) from None

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from slaunch.allocation.nesting import holds_proxies, in_step
+from slaunch.allocation.nesting import holds_proxies, in_step, mpi_world, stands_in_step
 from slaunch.allocation.reader import MPI, SHELL, STEP, Env, Given, Reader, evidence
 from slaunch.allocation.values import Shell, Sighting, Task
-
-MARKERS = (
-    "SLURM_JOB_ID",
-    "SLURM_JOBID",
-    "SLURM_STEP_ID",
-    "SLURM_PROCID",
-    "SLURM_NTASKS",
-    "SLURM_NTASKS_PER_NODE",
-    "SLURM_NNODES",
-    "SLURM_JOB_NODELIST",
-    "SLURM_NODELIST",
-)
 
 
 def sight(env: Env) -> Sighting:
     """See a Slurm job. The job's name decides nothing; only a step that srun started has tasks."""
-    if not any(name in env for name in MARKERS):
-        return Sighting("slurm", 0)
     task = in_step(env)
     seen = evidence(
         env,
@@ -34,25 +20,28 @@ def sight(env: Env) -> Sighting:
         SLURM_JOB_NODELIST="nodes of the job",
         SLURM_PROCID="rank in the step" if task else "always 0 in a batch script",
         SLURM_NTASKS="tasks in the step" if task else "tasks asked for, not started",
+        SLURM_NTASKS_PER_NODE="tasks per node asked for",
+        SLURM_NNODES="nodes",
+        SLURM_NODELIST="nodes",
     )
     return Sighting("slurm", depth(env) if task else SHELL, seen)
 
 
 def depth(env: Env) -> int:
     """Return the step's depth: as deep as an MPI launcher, if it cannot be the one around the MPI variables that are here."""
-    world = env.get("OMPI_COMM_WORLD_SIZE") or ("MPI_LOCALRANKID" in env and env.get("PMI_SIZE")) or ""
+    world = mpi_world(env)
     return MPI if world and not holds_proxies(env, world) else STEP
 
 
 def read(given: Given) -> Task | Shell:
     """Return this task's place in its step, or what a step started from this shell should ask for."""
-    if in_step(given.env):
+    if stands_in_step(given):
         from slaunch.allocation.slurm_task import read_task
 
-        return read_task(given.env, given.host)
+        return read_task(given)
     from slaunch.allocation.slurm_shell import read_shell
 
     return read_shell(given.env)
 
 
-READER = Reader("slurm", sight, read)
+READER = Reader("slurm", ("SLURM_PROCID",), sight, read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from slaunch.allocation import counts, hostlist
 from slaunch.allocation.enclosing import restarts
 from slaunch.allocation.jobid import slurm_job
+from slaunch.allocation.nesting import has_step
 from slaunch.allocation.reader import Env, check, evidence, first_of, number, shown
 from slaunch.allocation.values import Allocation, Shell, StepShape
 from slaunch.errors import AllocationError
@@ -26,6 +27,12 @@ def read_shell(env: Env) -> Shell:
             f"{shown(env, *('SLURM_NTASKS', 'SLURM_NTASKS_PER_NODE', 'SLURM_NNODES', 'SLURM_PROCID'))}, but SLURM_JOB_ID and "
             "SLURM_JOB_NODELIST are not set",
             "start slaunch in a job (sbatch, salloc, srun); or unset these variables to use this machine alone",
+        )
+    if not has_step(env):
+        check(
+            env.get("SLURM_PROCID", "0") == env.get("SLURM_NODEID", "0") == "0",
+            shown(env, "SLURM_PROCID", "SLURM_NODEID", "SLURM_NTASKS", "SLURM_NODELIST"),
+            "a task of a step would have SLURM_STEP_ID, a batch script has rank 0 on node 0",
         )
     groups = group_indices(env)
     parts = tuple(part_shape(env, f"_HET_GROUP_{i}") for i in groups)
@@ -77,16 +84,33 @@ def share(env: Env, suffix: str, nodes: int) -> int:
 
 
 def gpu_args(env: Env, suffix: str) -> tuple[str, ...]:
-    """Return the GPU request in the job's own form. A job that used --gres needs none: its steps get all of it by default."""
+    """Return the GPU request in the job's own form.
+
+    A job that used --gres or --gpus-per-socket needs none: its steps get all of it by default. One that used --gpus-per-task
+    would give its steps one task's GPUs: the total is asked for instead.
+    """
     per_node = env.get("SLURM_GPUS_PER_NODE" + suffix)
     if per_node:
         return (f"--gpus-per-node={per_node}",)
     total = env.get("SLURM_GPUS" + suffix)
-    return (f"--gpus={total}",) if total else ()
+    if total:
+        return (f"--gpus={total}",)
+    per_task = env.get("SLURM_GPUS_PER_TASK" + suffix)
+    return (f"--gpus={times(per_task, number(env, 'SLURM_NTASKS' + suffix))}",) if per_task else ()
+
+
+def times(request: str, tasks: int) -> str:
+    """Return a GPU request for all tasks, from one for each task: "2" or "a100:2"."""
+    kind, colon, count = request.rpartition(":")
+    check(count.isdecimal(), f"SLURM_GPUS_PER_TASK={request!r} is no request for GPUs")
+    return f"{kind}{colon}{int(count) * tasks}"
 
 
 def warnings(env: Env) -> tuple[str, ...]:
     """Return what is odd, but does not keep the step from running."""
+    found = []
     if env.get("SLURM_EXPORT_ENV", "").upper() == "NONE":
-        return ("SLURM_EXPORT_ENV=NONE (#SBATCH --export=NONE): slaunch's own step gets this shell's environment all the same",)
-    return ()
+        found.append("SLURM_EXPORT_ENV=NONE (#SBATCH --export=NONE): slaunch's own step gets this shell's environment anyway")
+    if has_step(env):
+        found.append("this job was submitted from inside a step, whose variables are still set; they are not used")
+    return tuple(found)

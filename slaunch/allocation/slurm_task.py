@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from slaunch.allocation import counts, hostlist
+from slaunch.allocation import counts, hostlist, taskmap
 from slaunch.allocation.enclosing import restarts
 from slaunch.allocation.jobid import digits, slurm_job
-from slaunch.allocation.reader import Env, check, evidence, first_of, number, shown
+from slaunch.allocation.reader import Env, Given, check, evidence, first_of, number, shown
 from slaunch.allocation.values import Allocation, Slot, Task
 from slaunch.errors import AllocationError
 
 SIZE = ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS")
-NODES = ("SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
+NODES = ("SLURM_STEP_NODELIST",)
 COUNTS = ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
 
 
-def read_task(env: Env, host: str) -> Task:
+def read_task(given: Given) -> Task:
     """Return the task. Step variables come first; the job's are used only where the step's are missing.
 
     Raises:
         AllocationError: a variable is missing or malformed, or two of them contradict each other.
     """
+    env = given.env
     listed, per_listed = step_nodes(env), step_counts(env)
     size = number(env, *SIZE)
     check_step(env, size, listed, per_listed)
     order = node_order(env, listed)
     nodes = tuple(listed[i] for i in order)
     per_node = tuple(per_listed[i] for i in order)
-    slot = Slot(number(env, "SLURM_PROCID"), size, number(env, "SLURM_LOCALID"), own_node(env, host, nodes))
+    slot = Slot(number(env, "SLURM_PROCID"), size, number(env, "SLURM_LOCALID"), own_node(env, given.host, nodes))
     check_slot(env, slot, per_node)
     return Task(
         Allocation(
@@ -35,7 +36,7 @@ def read_task(env: Env, host: str) -> Task:
             step=digits(env, "SLURM_STEP_ID", "SLURM_STEPID"),
             nodes=nodes,
             tasks_per_node=per_node,
-            root=root(env, slot, nodes),
+            root=root(given, slot, nodes),
             restarts=restarts(env),
             evidence=evidence(
                 env,
@@ -115,13 +116,30 @@ def check_slot(env: Env, slot: Slot, per_node: tuple[int, ...]) -> None:
     check(agrees, shown(env, "SLURM_GTIDS", "SLURM_LOCALID", "SLURM_PROCID", first_of(env, *COUNTS)))
 
 
-def root(env: Env, slot: Slot, nodes: tuple[str, ...]) -> str:
-    """Return the host of task rank 0: node 0, unless the user placed the tasks one by one (`srun -m arbitrary`)."""
-    if slot.rank == 0:
+def root(given: Given, slot: Slot, nodes: tuple[str, ...]) -> str:
+    """Return the host of task rank 0: node 0, unless the user placed the tasks one by one (`srun -m arbitrary`).
+
+    Recorded: with block, cyclic and plane distribution rank 0 is on node 0; with arbitrary it is where SLURM_HOSTFILE put it.
+    """
+    env = given.env
+    if "0" in env.get("SLURM_GTIDS", str(slot.rank)).split(","):
         return nodes[slot.node]
-    if "0" in env.get("SLURM_GTIDS", "").split(","):
-        return nodes[slot.node]
-    return "" if env.get("SLURM_DISTRIBUTION", "").startswith("arbitrary") else nodes[0]
+    if not env.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
+        return nodes[0]
+    blocks = taskmap.parse_pmi(env.get("SLURM_PMIX_MAPPING_SERV", ""), "SLURM_PMIX_MAPPING_SERV")  # with --mpi=pmix only
+    if blocks:
+        return nodes[blocks[0][0]] if blocks[0][0] < len(nodes) else ""
+    return first_listed(given, nodes)
+
+
+def first_listed(given: Given, nodes: tuple[str, ...]) -> str:
+    """Return the first host of the file by which the user placed the tasks; "" if it cannot be read from here."""
+    try:
+        first = given.read_text(given.env.get("SLURM_HOSTFILE", "")).split(None, 1)[0]
+        host = hostlist.expand(first, "SLURM_HOSTFILE")[0]
+    except (OSError, IndexError, AllocationError):
+        return ""
+    return host if host in nodes else ""
 
 
 def warnings(env: Env, nodes: tuple[str, ...], per_node: tuple[int, ...]) -> tuple[str, ...]:
@@ -130,6 +148,9 @@ def warnings(env: Env, nodes: tuple[str, ...], per_node: tuple[int, ...]) -> tup
     asked = env.get("SLURM_NTASKS_PER_NODE", "")
     if asked and asked.split("(")[0] not in {str(count) for count in per_node}:
         found.append(f"SLURM_NTASKS_PER_NODE={asked} is stale: the step runs {counts.compress(per_node)} tasks per node")
+    in_job = env.get("SLURM_JOB_NUM_NODES", "")
+    if in_job.isdecimal() and int(in_job) > len(nodes) and per_node == (1,):
+        found.append(f"this step is one task on one of the job's {in_job} nodes (a `srun --pty` shell?): only this node is used")
     if env.get("SLURM_EXPORT_ENV", "").upper() == "NONE":
         found.append("SLURM_EXPORT_ENV=NONE: this step did not get the environment of the shell that started it")
     return tuple(found)

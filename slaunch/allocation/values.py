@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from slaunch.frozen import dataclass
 
 
 @dataclass(frozen=True)
@@ -117,4 +118,4 @@ class Sighting:
 
     reader: str
     depth: int
-    evidence: tuple[Evidence, ...] = field(default=())
+    evidence: tuple[Evidence, ...] = ()

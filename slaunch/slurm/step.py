@@ -1,4 +1,16 @@
-"""The srun command by which slaunch starts its own step. Pure: nothing is run here."""
+"""The srun command by which slaunch starts its own step. Pure: nothing is run here.
+
+The step is one agent on each node with the node's whole share of the job. Every option that a variable could set is given
+explicitly, and the variables that srun would read beside them are removed, so that what the batch script or an outer step left
+behind cannot change or contradict the step. On purpose:
+
+* `--kill-on-bad-exit=0 --wait=0`: the agents watch each other and end the job with one verdict; srun must not end it first.
+* `--no-kill`: when a node fails, the agents on the others live on and say which node it was.
+* `--cpu-bind=none`: the agent binds its workers itself, within the CPUs that it finds.
+* `--mem=0`: all of the job's memory on each node.
+* `--export=ALL`: also after `#SBATCH --export=NONE`.
+* `--immediate`: an error after a minute where the nodes are held by another step, instead of waiting for ever.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +18,61 @@ from collections.abc import Mapping, Sequence
 
 from slaunch.allocation.values import Shell, StepCall, StepShape
 
+WAIT_S = 60
+"""How long srun may wait for nodes that another step of the job still holds."""
+
+FIXED = (
+    "--export=ALL",
+    "--input=none",
+    "--cpu-bind=none",
+    "--mem=0",
+    "--kill-on-bad-exit=0",
+    "--wait=0",
+    "--no-kill",
+    f"--immediate={WAIT_S}",
+)
+
 STALE = (
     "SLURM_NTASKS",
     "SLURM_NPROCS",
-    "SLURM_NTASKS_PER_",
     "SLURM_NNODES",
-    "SLURM_CPUS_PER_TASK",
+    "SLURM_TASKS_PER_NODE",
+    "SLURM_CPUS_PER_",
     "SRUN_CPUS_PER_TASK",
     "SLURM_CPU_BIND",
     "SLURM_MEM_",
     "SLURM_GPUS",
-    "SLURM_GRES",
+    "SLURM_GPU_BIND",
     "SLURM_TRES_",
-    "SLURM_STEP",
+    "SLURM_STEP_",
+    "SLURM_STEPID",
     "SLURM_DISTRIBUTION",
+    "SLURM_DIST_",
     "SLURM_HOSTFILE",
+    "SLURM_ARBITRARY_NODELIST",
+    "SLURM_EXACT",
+    "SLURM_EXCLUSIVE",
+    "SLURM_OVERCOMMIT",
+    "SLURM_OVERLAP",
     "SLURM_EXPORT_ENV",
     "SLURM_MPI_TYPE",
-    "PMI",
+    "SLURM_WAIT",
+    "SLURM_KILL_BAD_EXIT",
+    "SLURM_NO_KILL",
+    "SLURM_IMMEDIATE",
+    "SLURM_STDINMODE",
+    "PMI_",
+    "PMI2_",
+    "PMIX_",
+    "PALS_",
+    "OMPI_COMM_WORLD_",
+    "MPI_LOCAL",
 )
-"""Starts of variables that srun would read as options beside the ones given here, or that would reach the tasks as their own."""
+"""Starts of variables that srun reads as options (srun manual, input environment variables), and of an outer step's or MPI
+launcher's identity, which must not reach the tasks."""
 
-KEPT = ("SLURM_GPUS_ON_NODE",)
+KEPT = ("PMIX_MCA_", "SLURM_GPUS_ON_NODE")
+"""Exceptions: a user's PMIx settings, and a count that is no request."""
 
 
 def step_call(shell: Shell, env: Mapping[str, str], inner: Sequence[str], extra: Sequence[str] = (), mpi: str = "") -> StepCall:
@@ -40,37 +85,22 @@ def step_call(shell: Shell, env: Mapping[str, str], inner: Sequence[str], extra:
         extra: further srun arguments; they come last, so they win.
         mpi: PMI plug-in, e.g. "pmix"; empty = the site's default.
     """
-    common = (*fixed(mpi), *extra)
-    groups = shell.shape.het_groups
-    if not groups:
-        argv = ("srun", *common, *shape_args(shell.shape), *inner)
-    else:
-        parts = [
-            (*common, f"--het-group={group}", *shape_args(part), *inner)
-            for group, part in zip(groups, shell.shape.parts, strict=True)
-        ]
-        argv = ("srun", *parts[0])
-        for part in parts[1:]:
-            argv = (*argv, ":", *part)
-    return StepCall(argv, clean(env))
-
-
-def fixed(mpi: str) -> tuple[str, ...]:
-    """Return the options that do not depend on the job."""
-    return (
-        "--export=ALL",
-        "--input=none",
-        "--cpu-bind=none",
-        "--mem=0",
-        "--kill-on-bad-exit=0",
-        "--wait=0",
-        "--no-kill",
-        *((f"--mpi={mpi}",) if mpi else ()),
-    )
+    common = (*FIXED, *((f"--mpi={mpi}",) if mpi else ()))
+    shape = shell.shape
+    if not shape.het_groups:
+        return StepCall(("srun", *common, *shape_args(shape), *extra, *inner), clean(env))
+    components: list[str] = []
+    for group, part in zip(shape.het_groups, shape.parts, strict=True):
+        components += [":", *common, f"--het-group={group}", *shape_args(part), *extra, *inner]
+    return StepCall(("srun", *components[1:]), clean(env))
 
 
 def shape_args(shape: StepShape) -> tuple[str, ...]:
-    """Return the options that ask for nodes, tasks, CPUs and GPUs."""
+    """Return the options that ask for nodes, tasks, CPUs and GPUs.
+
+    CPUs are given explicitly, since Slurm 22.05 to 23.02 does not hand `sbatch -c` on to srun; without a number a step has
+    each node's whole share.
+    """
     cpus = (f"--cpus-per-task={shape.cpus_per_task}",) if shape.cpus_per_task else ()
     return (
         f"--nodes={shape.nodes}",
@@ -83,4 +113,4 @@ def shape_args(shape: StepShape) -> tuple[str, ...]:
 
 def clean(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that would change or contradict the step."""
-    return {name: value for name, value in env.items() if name in KEPT or not name.startswith(STALE)}
+    return {name: value for name, value in env.items() if name.startswith(KEPT) or not name.startswith(STALE)}
