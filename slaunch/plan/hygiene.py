@@ -61,10 +61,10 @@ TABLE = (
         "they describe the agent's task and the connection to its srun, which no worker may use",
     ),
     Rule(
-        "Slurm step, old name",
-        ("SLURM_STEPID",),
-        "Open MPI 4 takes it for a direct launch by srun and aborts in MPI_Init, as it finds no PMI; SLURM_STEP_ID, the same "
-        "number, stays",
+        "Slurm step number",
+        ("SLURM_STEP_ID", "SLURM_STEPID"),
+        "with SLURM_NODELIST, which many programs read, Open MPI 4 takes it for the sign that srun started the worker, and "
+        "aborts in MPI_Init as it finds no PMI",
     ),
     Rule(
         "Slurm binding",
@@ -118,7 +118,7 @@ TABLE = (
     Rule(
         "the job",
         (
-            *("SLURM_JOB*", "SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_SUBMIT_*"),
+            *("SLURM_JOB*", "SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_SUBMIT_*"),
             *("SLURM_ARRAY_*", "SLURM_HET_*"),
         ),
         "true for every process of the job; programs read them for names and paths",
@@ -183,17 +183,17 @@ def any_match(patterns: Sequence[str], name: str) -> bool:
 
 
 def rewrites(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
-    """Slurm's variables that describe the task, with the worker's values (layout "agent"; in layout "task" they are right
-    already).
+    """Slurm's variables that describe the task, with the worker's values, unless they are right already.
 
     Programs that know Slurm (`SLURM_PROCID` as rank) then see workers as the step's tasks. Only variables that are there change.
+    Where tasks are workers, srun has set them right, but an mpirun inside a step leaves those of its own daemon (P17).
     """
-    if seat.plan.layout != "agent" or "SLURM_PROCID" not in env:
+    rank, world = str(seat.rank), str(seat.plan.world)
+    if "SLURM_PROCID" not in env or (env["SLURM_PROCID"], env.get("SLURM_NTASKS")) == (rank, world):
         return {}
-    world = str(seat.plan.world)
     counts = compressed(tuple(len(node.ranks) for node in seat.plan.nodes))
     values = {
-        "SLURM_PROCID": str(seat.rank),
+        "SLURM_PROCID": rank,
         "SLURM_LOCALID": str(seat.local_rank),
         "SLURM_NODEID": str(seat.node.index),
         "SLURM_GTIDS": ",".join(map(str, seat.node.ranks)),
