@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import pytest
 from support.cluster import CHECKOUT
@@ -20,7 +21,14 @@ print(MPI.Get_library_version())
 
 @pytest.mark.parametrize("venv", [MPICH, OPENMPI5, OPENMPI4])
 @pytest.mark.parametrize(
-    "setting", ["", "MPI4PY_LIBMPI=libmpi.so.40", "MPI4PY_LIBMPI=/usr/lib/x86_64-linux-gnu/libmpich.so.12", "MPI4PY_MPIABI="]
+    "setting",
+    [
+        "",
+        "MPI4PY_LIBMPI=libmpi.so.40",
+        "MPI4PY_LIBMPI=/usr/lib/x86_64-linux-gnu",
+        f"MPI4PY_LIBMPI={sys.prefix}/lib/libmpi.so.12",
+        "MPI4PY_MPIABI=openmpi",
+    ],
 )
 def test_p53_the_library_that_mpi4py_loads(venv: str, setting: str) -> None:
     env = {"PATH": os.environ["PATH"]} | (dict([setting.split("=")]) if setting else {})
