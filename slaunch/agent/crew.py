@@ -131,31 +131,30 @@ class Crew:
         busy = bool(left) or not all(worker.ended for worker in self.workers.values())
         self.sweep_due = time.monotonic() + SWEEP_S if busy else float("inf")
 
-    def reap(self) -> None:
-        """After SIGCHLD: orphans that have become our children, and workers where there are no pidfds."""
-        for worker in self.workers.values():
-            if worker.pidfd < 0 and not worker.ended:
-                self._reap(worker)
+    def reap(self) -> bool:
+        """After SIGCHLD: orphans that have become our children. False if that has to be tried again.
+
+        Workers are left to their pidfds, which tell the order of their exits; to us only where the kernel has none.
+        """
         by_pid = {worker.pid: worker for worker in self.workers.values() if not worker.ended}
-        while True:
-            try:
-                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:
-                return
-            if found is None:
-                return
-            if found.si_pid in by_pid:
-                self._reap(by_pid[found.si_pid])
-            elif found.si_pid == self._guardian.pid:
+        while (pid := _dead_child()) > 0:
+            if pid in by_pid:
+                if by_pid[pid].pidfd >= 0:
+                    return False
+                self._reap(by_pid[pid])
+            elif pid == self._guardian.pid:
                 self._guardian.reap()
             else:
-                os.waitpid(found.si_pid, os.WNOHANG)
+                os.waitpid(pid, os.WNOHANG)
+        return True
 
     def close(self) -> None:
         """Whatever happened, nothing of the workers stays."""
         give_up = time.monotonic() + 5.0
         while (pids := self._descendants()) and time.monotonic() < give_up:
             tree.kill(pids, signal.SIGKILL)
+            for worker in self.workers.values():
+                self._reap(worker)
             self.reap()
             if tree.running(pids, 0, ""):
                 time.sleep(SWEEP_S)
@@ -191,6 +190,15 @@ class Crew:
         cause, detail = classify(shell_code, number, lines, killed)
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
         return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told)
+
+
+def _dead_child() -> int:
+    """A child that has ended and not been reaped; 0 if there is none."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return 0
+    return found.si_pid if found else 0
 
 
 def _pidfd(pid: int) -> int:

@@ -47,6 +47,7 @@ class Loop:
         self._console = console
         self._signals = signals
         self._arrived: deque[Event] = deque()
+        self._orphans = False
 
     def run(self, selector: selectors.BaseSelector) -> Verdict:
         """Turn until the verdict is there."""
@@ -60,6 +61,8 @@ class Loop:
 
     def turn(self, now: float) -> None:
         """After the descriptors have been served: what the workers did comes first, then signals, then what peers say."""
+        if self._orphans:
+            self._orphans = not self._crew.reap()
         if now >= self._crew.sweep_due:
             self._crew.look()
         self._serve_crew()
@@ -93,7 +96,7 @@ class Loop:
     def _read_signals(self) -> None:
         for arrived in read_signalfd(self._signals):
             if arrived.number == signal.SIGCHLD:
-                self._crew.reap()
+                self._orphans = True
             else:
                 sender = f"{describe(arrived.pid)} of user {arrived.uid}" if arrived.pid else ""
                 self._arrived.append(SignalArrived(arrived.number, sender, time.time()))

@@ -85,8 +85,14 @@ class Node:
 Result = tuple[Node, tuple[Action, ...]]
 
 
-def step(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - one line per event
+def step(node: Node, event: Event, now: float) -> Result:
     """The node's next state and what to do, after `event` at `now` (monotonic seconds)."""
+    node, actions = react(node, event, now)
+    return also(actions, maybe_clear(node, now))
+
+
+def react(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - one line per event
+    """What the event itself asks for."""
     match event:
         case WorkerExited():
             return on_exit(node, event, now)
@@ -113,10 +119,10 @@ def also(first: tuple[Action, ...], result: Result) -> Result:
 
 
 def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
-    """A worker is gone: the first failure stops the rest at once, the last exit starts the clearing up."""
+    """A worker is gone; a failure stops the rest at once."""
     node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
     if event.failure is None or event.failure.told:
-        return maybe_clear(node, now)
+        return node, ()
     node = replace(node, failures=(*node.failures, event.failure))
     return also((Tell(HUB, WorkerFailed(event.failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
 
@@ -159,8 +165,7 @@ def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
     """Ask the workers to end within `grace_s`; asked again, only an earlier deadline counts."""
     sooner = min(node.deadline, now + grace_s)
     if node.phase == "running":
-        node = replace(node, phase="stopping", stopped=True, deadline=sooner)
-        return also((SignalWorkers(number),), maybe_clear(node, now))
+        return replace(node, phase="stopping", stopped=True, deadline=sooner), (SignalWorkers(number),)
     if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
         return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
     if node.phase == "ended" and not node.stopped:

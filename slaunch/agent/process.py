@@ -48,7 +48,7 @@ def _become(spec: WorkerSpec, env: Mapping[str, str], log: int, agent: int) -> N
         _reset_signals()
         if spec.cpus:
             os.sched_setaffinity(0, spec.cpus)
-        os.execvpe(spec.argv[0], spec.argv, env)  # noqa: S606 - a program by its argument vector
+        os.execvpe(spec.argv[0], spec.argv, env)
     except FileNotFoundError:
         code = NOT_FOUND
         _complain(f"cannot start {spec.argv[0]}: not found")
@@ -67,9 +67,12 @@ def _plug(log: int) -> None:
 
 
 def _reset_signals() -> None:
-    """Undo what Python ignores and what the agent blocks: both would be inherited."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    """Undo what Python ignores and what the agent blocks, as both would be inherited; and let no handler of the agent's take a
+    signal that was meant for the program and arrives before it runs."""
+    for number in signal.valid_signals():
+        handled = signal.getsignal(number) not in (signal.SIG_DFL, signal.SIG_IGN, None)
+        if handled or number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

@@ -1,4 +1,4 @@
-"""Many lives of many jobs: whatever happens in whatever order, every job ends in time, with one verdict and a real first cause."""
+"""Many lives of many jobs: whatever happens in whatever order, every job ends in time, with one verdict and a real cause."""
 
 from __future__ import annotations
 
@@ -140,6 +140,28 @@ def test_p94_the_first_cause_is_one_of_the_faults(life: Life) -> None:
             assert verdict.outcome == "success"
 
 
+def fault_node(life: Life, fault: Fault) -> int:
+    return fault.where % (life.nodes * life.per_node) // life.per_node if fault.kind == "exit" else fault.where % life.nodes
+
+
+def noticed_s(fault: Fault) -> float:
+    """When somebody else can know of it at the latest."""
+    if fault.kind == "start":
+        return 0.0
+    return fault.time_s + (PATIENCE_S if fault.kind == "agent" and fault.silent else 0.0)
+
+
+@settings(max_examples=400, deadline=None)
+@given(LIVES.filter(lambda life: len(life.faults) > 0), st.floats(0.0, 0.5))
+def test_w28_a_job_of_well_behaved_workers_ends_right_after_the_first_fault(life: Life, stop_s: float) -> None:
+    life = replace(life, characters=((stop_s, 1, False, False),), grace_s=3.0)
+    world = play(life)
+    dies = {(fault_node(life, f), f.time_s) for f in life.faults if f.kind == "agent"}
+    seen = [f for f in life.faults if not any(node == fault_node(life, f) and at < f.time_s for node, at in dies)]
+    bound = min(map(noticed_s, seen)) + stop_s + 1.0
+    assert all(agent.finished_at <= bound for agent in world.agents if not agent.dead)
+
+
 @settings(max_examples=300, deadline=None)
 @given(LIVES.filter(lambda life: len(life.faults) > 0))
 def test_a_single_fault_gets_the_right_verdict(life: Life) -> None:
@@ -160,7 +182,6 @@ def test_a_single_fault_gets_the_right_verdict(life: Life) -> None:
             assert abs(verdict.first.time_s - WALL - fault.time_s) < 1e-3
         if fault.kind == "agent":
             assert [gone.node for gone in verdict.lost] == [fault.where % life.nodes]
-    noticed_s = (0.0 if fault.kind == "start" else fault.time_s) + (PATIENCE_S if fault.kind == "agent" and fault.silent else 0.0)
     slow_s = KILL_S if any(unkillable for *_, unkillable in life.characters) else 0.0
-    bound = noticed_s + life.grace_s + LEFTOVER_S + slow_s + 1.0
+    bound = noticed_s(fault) + life.grace_s + LEFTOVER_S + slow_s + 1.0
     assert all(agent.finished_at <= bound for agent in world.agents if not agent.dead)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from slaunch.agent.messages import pack, unpack
-from slaunch.agent.messages import Decided, NodeEnded, StopWorkers
+from slaunch.agent.messages import Decided, NodeEnded, StopWorkers, pack, unpack
 from slaunch.agent.node_side import KILL_S, LEFTOVER_S
 from slaunch.agent.values import Verdict
 
@@ -93,6 +92,17 @@ def test_f131_a_signal_is_128_plus_n(nodes: int) -> None:
     result = verdict(world)
     assert result.code == 139
     assert result.first is not None and result.first.signal == signal.SIGSEGV
+
+
+@BOTH
+def test_workers_that_fail_together_end_the_job_at_once(nodes: int) -> None:
+    world = World(nodes, 2, grace_s=30.0)
+    for rank in range(2 * nodes):
+        world.exit(rank, 3 + rank, 1.0)
+    world.run()
+    assert verdict(world).outcome == "failure"
+    assert len(verdict(world).others) == 2 * nodes - 1
+    assert max(agent.finished_at for agent in world.agents) <= 1.5
 
 
 @BOTH

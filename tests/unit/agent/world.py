@@ -26,13 +26,14 @@ from slaunch.agent.events import (
     TreeSeen,
     WorkerExited,
 )
-from slaunch.agent.messages import pack, unpack
+from slaunch.agent.messages import Decided, Message, pack, unpack
 from slaunch.agent.values import Failure, Stuck, Verdict
 from slaunch.node.values import Problem
 
 WALL = 1_000_000.0  # wall clock of the hub at virtual time 0
 PATIENCE_S = 6.0  # silence after which the channel gives a peer up
 SWEEP_S = 0.02
+NOTICE_S = 0.005  # a busy agent learns of an exit that much later
 
 
 @dataclass
@@ -112,7 +113,8 @@ class World:
         if not worker.alive or agent.dead:
             return
         worker.alive = False
-        self.feed(agent, WorkerExited(worker.rank, self._failure(agent, worker, code, cause) if code else None))
+        failure = self._failure(agent, worker, code, cause) if code else None
+        self.at(self.now + self.random.uniform(0, NOTICE_S), lambda: self.feed(agent, WorkerExited(worker.rank, failure)))
 
     def _failure(self, agent: Agent, worker: Worker, code: int, cause: str) -> Failure:
         number = code - 128 if code > 128 else 0
@@ -163,23 +165,29 @@ class World:
                 for worker in agent.workers.values():
                     self._signal_worker(worker, number)
             case Forward(number):
-                for worker in agent.workers.values():
-                    if worker.alive:
-                        worker.signals.append(number)
+                self._forward(agent, number)
             case Sweep() | Kill():
                 agent.killing |= isinstance(action, Kill)
                 self._look(agent)
             case Tell(to, message):
                 self._say(agent, self.agents[to], message)
             case TellAll(message):
-                self.verdicts_told += pack(message)["say"] == "Decided"
-                for other in self.agents:
-                    if other is not agent:
-                        self._say(agent, other, message)
+                self._say_all(agent, message)
             case Finish(verdict):
                 agent.verdict = verdict
                 agent.finished_at = self.now
                 self._tell_gone(agent, "closed the connection", 0.0)
+
+    def _say_all(self, agent: Agent, message: Message) -> None:
+        self.verdicts_told += isinstance(message, Decided)
+        for other in self.agents:
+            if other is not agent:
+                self._say(agent, other, message)
+
+    def _forward(self, agent: Agent, number: int) -> None:
+        for worker in agent.workers.values():
+            if worker.alive:
+                worker.signals.append(number)
 
     def _signal_worker(self, worker: Worker, number: int) -> None:
         if worker.alive:
@@ -198,13 +206,14 @@ class World:
                 self.at(self.now + 0.005, lambda worker=worker: self._exit(worker, 128 + signal.SIGKILL, "signal"))
             if agent.killing or not worker.stubborn:
                 worker.leftovers = 0
-        left = [Stuck(agent.index, "h", w.rank, "w", "D") for w in agent.workers.values() if w.alive or w.leftovers]
+        known = agent.state.node.alive
+        left = [Stuck(agent.index, "h", w.rank, "w", "D") for w in agent.workers.values() if w.rank in known or w.leftovers]
         self.at(self.now, lambda: self.feed(agent, TreeSeen(tuple(left))))
         if left:
             self.at(self.now + SWEEP_S, lambda: self._look(agent))
 
-    def _say(self, sender: Agent, to: Agent, message: object) -> None:
-        body = pack(message)  # type: ignore[arg-type]
+    def _say(self, sender: Agent, to: Agent, message: Message) -> None:
+        body = pack(message)
         self._deliver(sender, to, lambda: AgentSaid(sender.index, unpack(body), sender.offset_s - to.offset_s))
 
     def _deliver(self, sender: Agent, to: Agent, event: Callable[[], Event], after_s: float = 0.0) -> None:

@@ -1,0 +1,96 @@
+"""One agent as a process of its own: `python one_agent.py SETTINGS.json`. The agents of a job meet over 127.0.0.1."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import sys
+import time
+from typing import Any
+
+from slaunch.agent.run import run
+from slaunch.channel.dial import Caller, Dialer
+from slaunch.channel.door import Door
+from slaunch.channel.hub import Hub
+from slaunch.channel.listen import listen
+from slaunch.channel.spoke import Spoke
+from slaunch.channel.star import Solo, Star
+from slaunch.node.values import Address
+from slaunch.options import Options, Program
+from slaunch.plan.values import EnvFile, NodePlan, Plan, WorkerSpec
+from slaunch.report.json import render_json
+from slaunch.report.text import render
+
+SECRET = b"a secret of thirty-two bytes ...."
+
+
+def open_star(index: int, size: int, port_file: str) -> Star:
+    """The channel; the hub writes its port to a file."""
+    if size == 1:
+        return Solo()
+    if index == 0:
+        return open_hub(size, port_file)
+    while not os.path.exists(port_file):
+        time.sleep(0.01)
+    with open(port_file) as file:
+        port = int(file.read())
+    caller = Caller("test", index, size, f"n{index}", os.getpid(), os.urandom(8).hex())
+    link = Dialer([("127.0.0.1", port)], caller, lambda by, hint: SECRET).dial(time.monotonic() + 20)
+    assert link is not None
+    return Spoke(link, index, size)
+
+
+def open_hub(size: int, port_file: str) -> Hub:
+    sockets = listen(("127.0.0.1",), 0)
+    with open(port_file + ".part", "w") as file:
+        file.write(str(sockets[0].getsockname()[1]))
+    os.rename(port_file + ".part", port_file)
+    hub = Hub(sockets, 0, size, Door("test", SECRET))
+    with selectors.DefaultSelector() as selector:
+        hub.register(selector)
+        while hub.missing():
+            for key, _ in selector.select(0.1):
+                key.data()
+    hub.close_door()
+    return hub
+
+
+def make_plan(settings: dict[str, Any]) -> Plan:
+    commands = settings["commands"]
+    nodes, first = [], 0
+    for index, here in enumerate(commands):
+        n = len(here)
+        ranks = tuple(range(first, first + n))
+        host, address = f"n{index}", Address("127.0.0.1", "lo", 8)
+        nodes.append(NodePlan(index, host, address, first, ranks, (0,) * n, (), ((),) * n, ((),) * n, (1,) * n, ""))
+        first += n
+    return Plan("job", 0, "collective", "agent", first, tuple(nodes), (), (), settings["log_dir"], "digest")
+
+
+def make_spec(plan: Plan, index: int, local_rank: int, settings: dict[str, Any]) -> WorkerSpec:
+    rank = plan.nodes[index].ranks[local_rank]
+    env = {"RANK": str(rank), "LOCAL_RANK": str(local_rank)}
+    files = tuple(EnvFile(*file) for file in settings.get("files", ()))
+    argv = tuple(settings["commands"][index][local_rank])
+    cpus = tuple(settings.get("cpus", ()))
+    return WorkerSpec(rank, local_rank, index, argv, env, ("DROP_ME",), cpus, (), f"workerlog.{rank}", files)
+
+
+def main(settings: dict[str, Any]) -> int:
+    index = settings["index"]
+    plan = make_plan(settings)
+    specs = tuple(make_spec(plan, index, i, settings) for i in range(len(plan.nodes[index].ranks)))
+    options = Options(Program("x"), **settings.get("options", {}))
+    star = open_star(index, len(plan.nodes), settings["port_file"])
+    report = run(plan, index, specs, star, dict(os.environ), options)
+    with open(settings["report"], "w") as file:
+        file.write(render_json(report))
+    if report.speaks:
+        print(render(report), file=sys.stderr, flush=True)
+    return report.code
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as settings_file:
+        sys.exit(main(json.load(settings_file)))
