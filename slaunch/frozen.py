@@ -41,7 +41,8 @@ else:
         cls._defaults = defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
         cls.__init__, cls.__eq__, cls.__repr__ = _init, _eq, _repr
         cls.__dataclass_fields__ = _Fields()
-        cls.__hash__ = _hash if frozen else None
+        if cls.__dict__.get("__hash__") is None:  # as in the standard library, the own one of a class stays
+            cls.__hash__ = _hash if frozen else None
         if frozen:
             cls.__setattr__, cls.__delattr__ = _refuse, _refuse
         return cls

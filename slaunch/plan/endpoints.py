@@ -25,54 +25,32 @@ def choose(facts: Sequence[NodeFacts], network: str = "") -> tuple[Address, ...]
 
     The subnet with most nodes wins, among equals the fastest (by its slowest link), then the one that the first node prefers. A
     node that is not on it, as where each rack has a subnet of its own, gives its best address of the same family. One node
-    alone needs no
-    network: it gets loopback, which no firewall or lost Wi-Fi touches, unless the user chose a network.
+    alone needs no network: it gets loopback, which no firewall or lost Wi-Fi touches, unless the user chose a network.
 
     Args:
-        facts: one entry per node, in node order.
-        network: interface name, subnet ("10.1.0.0/16") or address prefix that the user wants; "" = free choice.
+        facts: one entry per node, in node order; their addresses are already those of the network that the user chose.
+        network: that choice; "" = free.
 
     Raises:
-        PlanError: if a node of several has nothing but loopback, or no address on the wanted network or of the common family.
+        PlanError: if a node of several has nothing but loopback, or no address of the common family.
     """
-    if len(facts) == 1 and not network:
-        return (LOOPBACK,)
-    offers = [usable(fact, network, alone=len(facts) == 1) for fact in facts]
+    if len(facts) == 1:
+        return facts[0].addresses[:1] if network and facts[0].addresses else (LOOPBACK,)
+    offers = [usable(fact) for fact in facts]
     best = best_subnet(offers)
     return tuple(on_subnet(fact, offer, best) for fact, offer in zip(facts, offers, strict=True))
 
 
-def usable(fact: NodeFacts, network: str, alone: bool) -> tuple[Address, ...]:
-    """The node's addresses that peers can use and the user allows, best first."""
-    wanted = tuple(address for address in fact.addresses if not network or matches(address, network))
-    found = tuple(address for address in wanted if alone or not loopback(address))
-    if found:
-        return found
-    seen = ", ".join(f"{address.interface} {address.ip}/{address.prefix}" for address in fact.addresses) or "no address at all"
-    if network:
+def usable(fact: NodeFacts) -> list[Address]:
+    """The node's addresses that other nodes can reach, best first."""
+    found = [address for address in fact.addresses if not loopback(address)]
+    if not found:
         raise PlanError(
-            f"find an address of node {fact.host} on the network {network!r}",
-            f"it has {seen}",
-            "give --network an interface, a subnet or an address that every node has",
+            f"find an address of node {fact.host} that the other nodes can reach",
+            f"it has {', '.join(f'{each.interface} {each.ip}' for each in fact.addresses) or 'no address at all'}",
+            "bring up a network interface on that node, or leave the node out",
         )
-    raise PlanError(
-        f"find an address of node {fact.host} that the other nodes can reach",
-        f"it has {seen}",
-        "bring up a network interface on that node, or leave the node out",
-    )
-
-
-def matches(address: Address, network: str) -> bool:
-    """Whether `network` names this address: by interface, by number, or by a subnet that holds it."""
-    if network in (address.interface, address.ip):
-        return True
-    base, slash, bits = network.partition("/")
-    if not slash or not bits.isdigit():
-        return False
-    try:
-        return subnet(address.ip, int(bits)) == subnet(base, int(bits))
-    except (OSError, ValueError):
-        return False
+    return found
 
 
 def loopback(address: Address) -> bool:
@@ -82,7 +60,12 @@ def loopback(address: Address) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def subnet(ip: str, prefix: int) -> Subnet:
-    """The subnet that an address belongs to. Not `ipaddress`: that takes ten times as long, and there may be 100,000."""
+    """The subnet that an address belongs to; a host name (prefix 0) is taken to share one with all others.
+
+    Not by `ipaddress`, which takes ten times as long: there may be 100,000.
+    """
+    if prefix == 0:
+        return int(socket.AF_INET), 0, 0
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     packed = socket.inet_pton(family, ip)
     return int(family), prefix, int.from_bytes(packed, "big") >> (len(packed) * 8 - prefix)

@@ -166,8 +166,23 @@ def test_p39_an_agent_shut_in_one_core_is_an_error_that_tells_the_flags():
     with pytest.raises(PlanError) as told:
         bind(machines.facts(machine, 8, usable=(0, 112)), ((),) * 8)
     assert "CPUs 0,112 only, of 224" in told.value.seen
+    assert "dgx-h100" in told.value.wanted
     assert "--cpus-per-task" in told.value.todo
-    assert "--cpu-bind=none" in told.value.todo
+
+
+def test_p39_p45_a_mask_of_mpirun_names_mpirun_s_flag():
+    machine = MACHINES["dgx-h100"]
+    made = bind(machines.facts(machine, 8, usable=(0, 112), reach=machine.cpus, binder="mpirun"), ((),) * 8)
+    assert made.threads == (14,) * 8
+    assert "mpirun's mask 0,112" in made.notes[0]
+    assert "--bind-to none" in made.notes[0]
+
+
+def test_a_mask_of_the_user_s_own_is_kept_and_shared():
+    machine = MACHINES["dgx-h100"]
+    made = bind(machines.facts(machine, 8, usable=(0, 112), reach=machine.cpus, binder=""), ((),) * 8)
+    assert made.cpus == ((),) * 8
+    assert "8 workers share 2 CPUs" in made.notes[0]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
