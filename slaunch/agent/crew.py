@@ -13,7 +13,7 @@ from slaunch.agent import oom, process, tree
 from slaunch.agent.cause import classify
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
-from slaunch.agent.logs import open_log, tail, write_files
+from slaunch.agent.logs import open_log, prepare, tail, write_files
 from slaunch.agent.values import Failure
 from slaunch.errors import SlaunchError
 from slaunch.frozen import dataclass
@@ -73,9 +73,11 @@ class Crew:
     def start(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
         """Start all workers; the first problem ends the starting and is told as an event."""
         try:
+            prepare(self._place.log_dir)
             for spec in specs:
                 failpoint("agent.before_spawn")
                 self._start(spec, env)
+                failpoint("agent.after_spawn")
         except SlaunchError as error:
             self.events.append(StartFailed(Problem(error.exit_code, error.wanted, error.seen, error.todo)))
         except OSError as error:  # no process, no descriptor, no memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -13,16 +14,29 @@ TAIL_LINES = 20
 LINE_CHARS = 500
 
 
-def open_log(directory: str, name: str, overwrite: bool, attempt: int) -> tuple[int, str, int]:
-    """Open a worker's log file, making its directory if needed: file descriptor, path, and where this run's output starts.
+def prepare(directory: str) -> None:
+    """Make the directory of the logs if needed.
 
     Raises:
-        OutputError: if the directory cannot be made or the file not be written.
+        OutputError: if it cannot be made, or its disk is full: the workers would run, and leave no trace.
+    """
+    try:
+        os.makedirs(directory, exist_ok=True)
+        if os.statvfs(directory).f_bavail == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        raise _output_error(directory, error) from None
+
+
+def open_log(directory: str, name: str, overwrite: bool, attempt: int) -> tuple[int, str, int]:
+    """Open a worker's log file: file descriptor, path, and where this run's output starts.
+
+    Raises:
+        OutputError: if it cannot be written.
     """
     path = os.path.join(directory, name)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if overwrite else 0)
     try:
-        os.makedirs(directory, exist_ok=True)
         log = os.open(path, flags, 0o644)
     except OSError as error:
         raise _output_error(path, error) from None

@@ -27,7 +27,7 @@ from slaunch.agent.events import (
     Tick,
 )
 from slaunch.agent.linux import read_signalfd
-from slaunch.agent.messages import pack, unpack
+from slaunch.agent.messages import Decided, pack, unpack
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
 from slaunch.channel.star import Lost, Message, Star
@@ -121,6 +121,7 @@ class Loop:
             case Tell(to, message):
                 self._star.send(to, pack(message))
             case TellAll(message):
+                failpoint("agent.hub_decides" if isinstance(message, Decided) else "agent.hub_orders")
                 self._star.broadcast(pack(message))
             case Finish(verdict):
                 failpoint("agent.before_finish")

@@ -55,7 +55,7 @@ class Node:
     """State of one node.
 
     Attributes:
-        index, host: which node.
+        index, host: which node; `hub_host` is the hub's.
         grace_s: seconds between the request to stop and SIGKILL.
         alive: ranks of its workers that run.
         phase: see the module's picture.
@@ -70,6 +70,7 @@ class Node:
 
     index: int
     host: str
+    hub_host: str
     grace_s: float
     alive: frozenset[int]
     phase: str = "running"
@@ -184,7 +185,7 @@ def on_deadline(node: Node, now: float) -> Result:
         return replace(node, phase="killing", deadline=now + KILL_S), (Kill(),)
     if node.phase == "killing":
         return end(node, now)
-    silent = Lost(HUB, "", "sent no verdict in time", 0.0)
+    silent = Lost(HUB, node.hub_host, "sent no verdict in time", 0.0)
     return conclude(node, lost_hub(node, silent), now)
 
 
@@ -212,7 +213,7 @@ def on_hub_gone(node: Node, why: str, time_s: float, now: float) -> Result:
     """Without the hub this node stops its own workers and ends with its own verdict."""
     if node.verdict is not None:
         return node, ()
-    node = replace(node, verdict=lost_hub(node, Lost(HUB, "", why, time_s)))
+    node = replace(node, verdict=lost_hub(node, Lost(HUB, node.hub_host, why, time_s)))
     if node.phase == "ended":
         assert node.verdict is not None
         return node, (Finish(node.verdict),)

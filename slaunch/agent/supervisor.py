@@ -22,7 +22,7 @@ class State:
 
 def start(index: int, hosts: tuple[str, ...], ranks: frozenset[int], grace_s: float) -> State:
     """An agent whose workers `ranks` have just been started."""
-    node = Node(index, hosts[index], grace_s, ranks)
+    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks)
     return State(node, Hub(hosts, grace_s, frozenset(range(len(hosts)))) if index == HUB else None)
 
 
