@@ -34,6 +34,8 @@ STAGGER_S = 0.1
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 1.0
 """Pause after a round in which nobody answered; it grows, and is jittered so that thousands of peers do not come at once."""
 
+REFUSED = os.strerror(errno.ECONNREFUSED).lower()
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -70,6 +72,11 @@ class Dialer:
     """What happened at each target that was tried, e.g. "connection refused"."""
     secret: bytes = b""
     """The secret by which the hub proved itself, once it was found."""
+
+    def note(self, target: Target, why: str) -> None:
+        """Keep what was seen, but not a mere refusal after something that tells more."""
+        if why != REFUSED or target not in self.seen:
+            self.seen[target] = why
 
     def dial(self, deadline: float) -> Link | None:
         """Search until `deadline` (monotonic); None if the hub was not found."""
@@ -170,7 +177,7 @@ class Round:
         try:
             attempt = Attempt(target, self._dialer.caller, deadline)
         except OSError as error:
-            self._dialer.seen[target] = reason(error)
+            self._dialer.note(target, reason(error))
             return
         self._open.append(attempt)
         self._selector.register(attempt.link.sock, selectors.EVENT_WRITE, attempt)
@@ -207,4 +214,4 @@ class Round:
         self._open.remove(attempt)
         self._selector.unregister(attempt.link.sock)
         attempt.link.close()
-        self._dialer.seen[attempt.target] = why
+        self._dialer.note(attempt.target, why)

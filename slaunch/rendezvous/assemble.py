@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from slaunch.channel.dial import Dialer, Target
+from slaunch.channel.dial import REFUSED, Dialer, Target
 from slaunch.channel.hub import Hub
 from slaunch.channel.link import brackets
 from slaunch.channel.spoke import Spoke
@@ -93,7 +93,7 @@ def find_hub(dialer: Dialer, where: str, ground: Ground, deadline: float) -> tup
 def sightings(seen: Mapping[Target, str]) -> str:
     """What was seen at which targets, alike ones together."""
     by_reason: dict[str, list[str]] = {}
-    for target, why in seen.items():
+    for target, why in sorted(seen.items(), key=lambda item: item[1] == REFUSED):
         by_reason.setdefault(why, []).append(brackets(*target))
     return "; ".join(f"{some(targets, 3)}: {why}" for why, targets in by_reason.items()) or "no address to try"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from slaunch.errors import AgreementError, SlaunchError
 from slaunch.node.values import NodeFacts
-from slaunch.rendezvous.codec import Card, VersionError, decode_card
+from slaunch.rendezvous.codec import Card, decode_card, read_words
 from slaunch.rendezvous.names import some
 
 CLOCK_S = 5.0
@@ -28,13 +28,10 @@ def check_cards(cards: Sequence[Card]) -> list[str]:
         SlaunchError: some of the nodes have local errors; raised as the class of the first of them.
     """
     raise_problems([card.facts for card in cards])
-    must: Sequence[tuple[str, Callable[[Card], object]]] = (
-        ("number of tasks", lambda card: card.size),
-        ("node list", lambda card: card.nodes),
-        ("program and options", lambda card: card.facts.program_digest),
-    )
-    odd = [line for what, read in must for line in differences(what, read, cards)]
-    odd += [f"{name(card)} came as task {rank}" for rank, card in enumerate(cards) if card.rank != rank]
+    odd = [f"{name(card)} came as task {rank}" for rank, card in enumerate(cards) if card.rank != rank]
+    odd += differences("number of tasks", [card.size for card in cards], cards)
+    odd += differences("node list", [card.nodes for card in cards], cards, show=False)
+    odd += differences("program (its content or the options)", [card.facts.program_digest for card in cards], cards, show=False)
     if odd:
         raise AgreementError(
             "run the same program on all nodes",
@@ -44,51 +41,52 @@ def check_cards(cards: Sequence[Card]) -> list[str]:
     return warnings(cards)
 
 
-def read_cards(parts: Sequence[bytes], versions: str) -> list[Card]:
+def read_cards(parts: Sequence[bytes]) -> list[Card]:
     """All tasks' cards.
 
     Raises:
-        AgreementError: one was made by another version of slaunch or Python.
+        AgreementError: some were made by another version of slaunch or Python than most.
     """
-    cards, odd = [], []
-    for part in parts:
-        try:
-            cards.append(decode_card(part, versions))
-        except VersionError as error:
-            odd.append(f"{error.host}: {error.versions}")
+    cards = [read_words(part) for part in parts]
+    usual, most = Counter(card[0] for card in cards).most_common(1)[0]
+    odd = [f"{card[1]} (task {rank}): {card[0]}" for rank, card in enumerate(cards) if card[0] != usual]
     if odd:
         raise AgreementError(
             "run the same slaunch on all nodes",
-            f"{some(odd)}; here: {versions}",
+            f"{some(odd)}; the other {most}: {usual}",
             "start all tasks with the same installation (same interpreter, same virtual environment)",
         )
-    return cards
+    return [decode_card(card) for card in cards]
 
 
 def warnings(cards: Sequence[Card]) -> list[str]:
     """Differences that may be intended."""
-    may: Sequence[tuple[str, Callable[[Card], object]]] = (
-        ("interpreter", lambda card: card.facts.python),
-        ("number of devices", lambda card: len(card.facts.devices)),
-        ("number of workers", lambda card: card.facts.workers),
-    )
-    lines = [line for what, read in may for line in differences(what, read, cards)]
+    lines = differences("interpreter", [card.facts.python for card in cards], cards)
+    lines += differences("number of devices", [len(card.facts.devices) for card in cards], cards)
+    lines += differences("number of workers", [card.facts.workers for card in cards], cards)
     times = sorted(card.facts.time_s for card in cards)
     middle = times[len(times) // 2]
-    late = [f"{name(card)} ({card.facts.time_s - middle:+.0f} s)" for card in cards if abs(card.facts.time_s - middle) > CLOCK_S]
+    late = [f"{name(card)} {card.facts.time_s - middle:+.0f} s" for card in cards if abs(card.facts.time_s - middle) > CLOCK_S]
     return lines + ([f"clocks differ: {some(late)}"] if late else [])
 
 
-def differences(what: str, read: Callable[[Card], object], cards: Sequence[Card]) -> list[str]:
-    """Nodes whose value is not the most common one; with a tie, the first task's counts as the common one."""
-    values = [read(card) for card in cards]
-    counts = Counter(values)
-    usual = counts.most_common(1)[0][0]
+def differences(what: str, values: Sequence[object], cards: Sequence[Card], show: bool = True) -> list[str]:
+    """Name the tasks whose value is not the most common one; with a tie, the first task's counts as the common one.
+
+    Args:
+        what: what is compared.
+        values: each task's.
+        cards: whose they are.
+        show: whether the values mean something to people.
+    """
+    usual, most = Counter(values).most_common(1)[0]
     odd = [index for index, value in enumerate(values) if value != usual]
     if not odd:
         return []
-    shown = [f"{name(cards[index])}: {values[index]}" for index in odd]
-    return [f"{what} differs: {some(shown)}; the other {len(cards) - len(odd)}: {usual}"]
+    if not show:
+        return [f"{what} differs on {some([name(cards[index]) for index in odd])} from the other {most}"]
+    shown = some([f"{name(cards[index])}: {values[index]}" for index in odd])
+    return [f"{what} differs: {shown}; the other {most}: {usual}"]
 
 
 def name(card: Card) -> str:

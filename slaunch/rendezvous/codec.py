@@ -42,31 +42,17 @@ def encode_card(card: Card) -> bytes:
     return json.dumps(words, separators=(",", ":")).encode()
 
 
-def decode_card(data: bytes, versions: str) -> Card:
-    """A card from bytes.
-
-    Raises:
-        VersionError: it was made by other versions than `versions`, so it may mean something else.
-    """
+def read_words(data: bytes) -> list[Any]:
+    """A card's words: versions, host, and what these versions mean by the rest."""
     words = json.loads(data)
-    if words[0] != versions:
-        raise VersionError(words[1], words[0])
+    assert isinstance(words, list)
+    return words
+
+
+def decode_card(words: Sequence[Any]) -> Card:
+    """A card from the words of one that this version has made."""
     _, _, rank, size, nodes, secret, facts = words
     return Card(rank, size, nodes, bytes.fromhex(secret), decode_facts(facts))
-
-
-class VersionError(Exception):
-    """A card was made by another version.
-
-    Attributes:
-        host: where.
-        versions: by which.
-    """
-
-    def __init__(self, host: str, versions: str) -> None:
-        super().__init__(host, versions)
-        self.host = host
-        self.versions = versions
 
 
 def encode_facts(facts: NodeFacts) -> list[Any]:

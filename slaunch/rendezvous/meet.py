@@ -186,7 +186,7 @@ def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: fl
     facts = replace(ground.facts, control_port=control_port)
     nodes = sha256(" ".join(ground.task.allocation.nodes).encode()).hexdigest()[:12]
     card = Card(slot.rank, slot.size, nodes, secret, facts)
-    cards = read_cards(gatherer.allgather(encode_card(card), deadline), facts.versions)
+    cards = read_cards(gatherer.allgather(encode_card(card), deadline))
     return cards, gatherer.secret or cards[0].secret
 
 

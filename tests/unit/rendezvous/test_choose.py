@@ -1,0 +1,101 @@
+"""Which way to meet, from the environment and the files of this interpreter."""
+
+import pytest
+
+from slaunch.allocation.values import Allocation, Slot, Task
+from slaunch.errors import MissingToolError, UsageError
+from slaunch.rendezvous.choose import choose
+from slaunch.rendezvous.library import MPICH, OPENMPI, Library
+from slaunch.rendezvous.pmi import NONE, PALS, PMI1, PMI2, PMIX, Interface, fits, read_interface
+
+pytestmark = pytest.mark.usefixtures("wheel")
+STEP = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
+SRUN_PMI2 = {**STEP, "PMI_FD": "8", "PMI_RANK": "1", "PMI_SIZE": "2", "PMI_JOBID": "7.0"}
+SRUN_PMIX = {**STEP, "PMIX_RANK": "1", "PMIX_NAMESPACE": "slurm.pmix.7.0"}
+HYDRA = {"PMI_FD": "9", "PMI_RANK": "1", "PMI_SIZE": "2", "HYDI_CONTROL_FD": "10", "MPI_LOCALRANKID": "1"}
+MPIRUN = {"OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-1"}
+
+
+def task(nodes=("n1", "n2"), size=2):
+    return Task(Allocation("slurm" if nodes else "hydra", "7", "0", nodes, (1,) * len(nodes)), Slot(1, size, 0))
+
+
+@pytest.mark.parametrize(
+    ("env", "kind"),
+    [
+        ({}, NONE),
+        (STEP, NONE),
+        (SRUN_PMI2, PMI2),
+        (SRUN_PMIX, PMIX),
+        (HYDRA, PMI1),
+        (MPIRUN, PMIX),
+        ({**STEP, **HYDRA}, PMI1),  # mpirun of MPICH started its proxies by srun
+        ({**SRUN_PMI2, **MPIRUN}, PMIX),
+        ({"PMI_PORT": "host:1234", "PMI_RANK": "0"}, PMI1),
+        ({"PALS_RANKID": "0", "PMI_RANK": "0", "PMI_CONTROL_PORT": "1"}, PALS),
+    ],
+)
+def test_process_manager_interfaces(env, kind):
+    assert read_interface(env).kind == kind
+
+
+def test_p63_p64_who_understands_what():
+    pairs = {(kind, interface) for kind in (MPICH, OPENMPI, "") for interface in (PMIX, PMI2, PMI1, PALS, NONE)}
+    understood = {(kind, it) for kind, it in pairs if fits(Library(kind, ""), Interface(it, ""))}
+    assert understood == {(MPICH, PMI2), (MPICH, PMI1), (MPICH, PALS), (OPENMPI, PMIX)}
+
+
+def test_one_task_needs_no_meeting():
+    assert choose(task(size=1), "auto", {}).ways == ("none",)
+    assert choose(task(size=1), "mpi", {}).ways == ("none",)
+
+
+def test_what_the_user_asks_for_is_done():
+    assert choose(task(), "slurm", SRUN_PMIX).ways == ("slurm",)
+    assert choose(task(), "mpi", {}).ways == ("mpi",)
+    with pytest.raises(UsageError, match="auto, mpi, slurm"):
+        choose(task(), "carrier-pigeon", {})
+
+
+def abi(name):
+    """mpi4py's own variable for the choice of the library."""
+    return {"MPI4PY_MPIABI": name}
+
+
+@pytest.mark.parametrize(
+    ("library", "env", "ways"),
+    [
+        ("mpich", SRUN_PMI2, ("mpi", "slurm")),
+        ("mpich", SRUN_PMIX, ("slurm",)),
+        ("mpich", STEP, ("slurm",)),
+        ("openmpi", SRUN_PMI2, ("slurm",)),
+        ("openmpi", SRUN_PMIX, ("mpi", "slurm")),
+        ("openmpi", STEP, ("slurm",)),
+    ],
+)
+def test_p53_p64_auto_takes_mpi_only_where_library_and_plugin_match(library, env, ways):
+    choice = choose(task(), "auto", {**env, **abi(library)})
+    assert choice.ways == ways
+    assert f"MPI4PY_MPIABI={library}" in choice.reason
+
+
+def test_auto_needs_every_task_to_decide_alike():
+    """The decision uses nothing that differs between the tasks of a healthy job: rank and node leave it as it is."""
+    choices = {
+        choose(Task(task().allocation, Slot(rank, 8, 0, node)), "auto", {**SRUN_PMI2, "PMI_RANK": str(rank), **abi("mpich")})
+        for rank in range(8)
+        for node in range(2)
+    }
+    assert len(choices) == 1
+
+
+def test_where_nothing_can_work_the_error_says_why():
+    with pytest.raises(MissingToolError) as error:
+        choose(task(nodes=()), "auto", {**HYDRA, **abi("openmpi")})
+    assert "mpi4py's library is Open MPI" in error.value.seen
+    assert "PMI-1 (PMI_FD)" in error.value.seen
+    assert "does not tell which nodes take part" in error.value.seen
+
+
+def test_under_mpirun_alone_there_is_no_second_way():
+    assert choose(task(nodes=()), "auto", {**HYDRA, **abi("mpich")}).ways == ("mpi",)
