@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from slaunch.frozen import dataclass
 from slaunch.node.cpulist import parse
@@ -26,6 +26,20 @@ class Cores:
 
 
 NO_CORES = Cores((), (), ())
+
+BINDERS = {
+    "OMPI_COMM_WORLD_RANK": "mpirun",
+    "PALS_RANKID": "mpiexec",
+    "FLUX_TASK_RANK": "flux run",
+    "SLURM_STEP_ID": "srun",
+    "PMI_RANK": "mpiexec",
+}
+"""Launchers that bind their tasks to CPUs unless told otherwise, by a variable that each sets; the innermost first."""
+
+
+def binder(env: Mapping[str, str]) -> str:
+    """The launcher that may have bound this task; "" if none has started it."""
+    return next((name for variable, name in BINDERS.items() if variable in env), "")
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def no_match(network: str, wide: Iterable[RawAddress]) -> UsageError:
     has = ", ".join(f"{each.interface} {each.ip}/{each.prefix}" for each in wide) or "no address besides loopback"
     return UsageError(
         f"use the network --network={network}",
-        f"{os.uname().nodename} has {has}",
+        f"this node has {has}",
         "name an interface, subnet or address of every node, or leave --network out",
     )
 

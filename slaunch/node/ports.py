@@ -62,7 +62,7 @@ def reserve(count: int, env: Mapping[str, str], ephemeral: str = EPHEMERAL) -> R
         reserved.release()
         raise PlanError(
             f"reserve {count} TCP ports",
-            f"only {len(held)} of the ports {low} to {high} are free on {os.uname().nodename}",
+            f"only {len(held)} of the ports {low} to {high} are free",
             "set PORT_RANGE=low:high to a wider range",
         )
     return reserved

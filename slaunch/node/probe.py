@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from slaunch import __version__
 from slaunch.errors import SlaunchError
-from slaunch.node.cpus import read_cpus
+from slaunch.node.cpus import binder, read_cpus
 from slaunch.node.devices.choose import assign, select
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
@@ -67,6 +67,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/") -> tuple[No
         reach_numa=cpus.reach.numa,
         reach_caches=cpus.reach.caches,
         online=cpus.online,
+        binder=binder(env),
         notes=found.notes,
     )
     return facts, reserved

@@ -23,11 +23,10 @@ def check_program(program: Program, env: Mapping[str, str]) -> tuple[Problem, ..
 
 def check_script(target: str, env: Mapping[str, str]) -> tuple[Problem, ...]:
     """A path, or the bare name of a program on PATH."""
-    here = os.getcwd()
     path = script_path(target, env)
     if not path:
-        where = f"PATH={env.get('PATH', '')}" if os.sep not in target else "the file system"
-        seen = f"{os.uname().nodename} has no such file in {here} or {where}"
+        where = f", nor on PATH={env.get('PATH', '')}" if os.sep not in target else ""
+        seen = f"no such file, seen from {os.getcwd()}{where}"
         return (problem(ScriptMissingError(f"run {target}", seen, "check the path, and that every node sees it")),)
     if os.path.isdir(path):
         main = os.path.isfile(os.path.join(path, "__main__.py"))
@@ -39,7 +38,7 @@ def check_script(target: str, env: Mapping[str, str]) -> tuple[Problem, ...]:
 
 def not_executable(target: str, seen: str, todo: str) -> tuple[Problem, ...]:
     """The program is there, but cannot run."""
-    return (problem(ScriptError(f"run {target}", f"{seen} on {os.uname().nodename}", todo)),)
+    return (problem(ScriptError(f"run {target}", seen, todo)),)
 
 
 def script_path(target: str, env: Mapping[str, str]) -> str:
@@ -60,7 +59,7 @@ def check_module(name: str, env: Mapping[str, str]) -> tuple[Problem, ...]:
     folders = [os.getcwd(), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
     if top in sys.builtin_module_names or PathFinder.find_spec(top, folders):
         return ()
-    seen = f"no module or package {top!r} on {os.uname().nodename} in {':'.join(folders)}"
+    seen = f"no module or package {top!r} in {':'.join(folders)}"
     return (problem(ScriptMissingError(f"run the module {name}", seen, "check the name, the environment and PYTHONPATH")),)
 
 
@@ -95,7 +94,7 @@ def output_error(path: str, error: OSError) -> OutputError:
         errno.EACCES: "you may not write there: choose another place with --log_dir",
     }.get(error.errno or 0, "choose another place with --log_dir")
     name = errno.errorcode.get(error.errno or 0, "")
-    seen = f"{os.uname().nodename}: {error.strerror} ({name}) at {error.filename or path}"
+    seen = f"{error.strerror} ({name}) at {error.filename or path}"
     return OutputError(f"write logs to {path}", seen, todo)
 
 

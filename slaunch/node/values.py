@@ -84,6 +84,7 @@ class NodeFacts:
         reach, reach_numa, reach_caches: the same for all cores that the kernel lets this task use if it asks, where its own mask
             is narrower (the scheduler's CPU binding); () where the mask is all there is.
         online: number of CPUs of the whole machine.
+        binder: the launcher whose binding may have made the mask: "srun", "mpirun", …; "" on a plain machine.
         notes: what the user may want to know and need not act on, one line each.
     """
 
@@ -109,6 +110,7 @@ class NodeFacts:
     reach_numa: tuple[int, ...] = ()
     reach_caches: tuple[int, ...] = ()
     online: int = 0
+    binder: str = ""
     notes: tuple[str, ...] = ()
 
 

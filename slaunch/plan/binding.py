@@ -9,33 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from typing import TypeVar
 
 from slaunch.errors import PlanError, SlaunchError, UsageError
 from slaunch.frozen import dataclass, replace
 from slaunch.node.cpulist import parse, render
 from slaunch.node.values import Device, NodeFacts
+from slaunch.plan.cores import ANYWHERE, Chunk, Columns, Lists, cores_of, cpus_of, split
 
-T = TypeVar("T")
-Lists = tuple[tuple[int, ...], ...]
-Columns = tuple[Lists, tuple[int, ...], tuple[int, ...]]
-"""CPUs, NUMA node and cache of each core."""
-
-ANYWHERE = -2
-"""A worker's wish for a NUMA node where it has none; -1 is the node of cores whose node is unknown."""
+MORE = {
+    "srun": "ask for more with srun --cpus-per-task",
+    "mpirun": "start it with mpirun --bind-to none",
+    "mpiexec": "start it with mpiexec --cpu-bind none (PALS) or -bind-to none (Hydra)",
+    "flux run": "ask for more with flux run --cores-per-task, or -o cpu-affinity=off",
+}
+"""What to do for more CPUs, by launcher."""
 
 
 @dataclass(frozen=True)
-class Core:
-    """A physical core: its usable CPUs, its NUMA node and its last-level cache (-1 if unknown)."""
+class Limits:
+    """What a task may use.
 
-    cpus: tuple[int, ...]
-    numa: int = -1
-    cache: int = -1
+    Attributes:
+        own: columns of its cores.
+        reach: columns of all cores that the kernel grants, if these are more.
+        online: number of CPUs of the machine.
+        binder: the launcher that may have bound the task; "" if none.
+    """
 
-
-Chunk = tuple[Core, ...]
+    own: Columns
+    reach: Columns
+    online: int
+    binder: str
 
 
 @dataclass(frozen=True)
@@ -69,19 +73,18 @@ def bind(facts: NodeFacts, devices: Sequence[Sequence[Device]], policy: str = "a
     near = tuple(tuple(sorted({device.numa for device in own})) for own in devices)
     own, reach = (facts.cores, facts.numa, facts.caches), (facts.reach, facts.reach_numa, facts.reach_caches)
     try:
-        made = bind_alike(own, reach, facts.online, near, policy)
+        made = bind_alike(Limits(own, reach, facts.online, facts.binder), near, policy)
     except SlaunchError as error:
         raise type(error)(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
     return replace(made, notes=tuple(f"{facts.host}: {note}" for note in made.notes)) if made.notes else made
 
 
 @lru_cache(maxsize=64)
-def bind_alike(own: Columns, reach: Columns, online: int, near: Lists, policy: str) -> Binding:
+def bind_alike(limits: Limits, near: Lists, policy: str) -> Binding:
     """`bind` for all nodes that look alike: a plan of 16,000 nodes has few kinds of them.
 
     Args:
-        own, reach: columns of the task's cores, and of those that the kernel grants beyond them.
-        online: number of CPUs of the machine.
+        limits: what the task may use.
         near: NUMA nodes of each worker's devices.
         policy: as for `bind`.
     """
@@ -89,39 +92,32 @@ def bind_alike(own: Columns, reach: Columns, online: int, near: Lists, policy: s
     kind, _, items = policy.partition(":")
     if kind not in POLICIES:
         raise UsageError("bind workers to CPUs", f"--bind={policy}", "use auto, numa, core, none, map:… or mask:…")
+    own = cores_of(limits.own)
     if kind == "none":
-        return unbound(cores_of(own), workers)
-    cores, notes = offered(cores_of(own), cores_of(reach), workers)
+        return unbound(own, workers)
     if kind in EXPLICIT:
-        return bound(cores, explicit(cores, policy, EXPLICIT[kind](items, policy)[:workers], workers), notes)
+        granted = cores_of(limits.reach) or own
+        return bound(granted, explicit(granted, policy, EXPLICIT[kind](items, policy)[:workers], workers), ())
+    cores, notes = offered(limits, own, workers)
     if sum(len(core.cpus) for core in cores) < workers:
-        return too_few(cores, cores == cores_of(own), online, workers, notes)
+        return shared(limits, cores, own, workers, notes)
     shares = split(kind, cores, tuple(wish(nodes, cores) for nodes in near))
     return bound(cores, shares, (*notes, *(idle(cores, shares) if kind == "auto" else ())))
 
 
-def offered(own: Chunk, wide: Chunk, workers: int) -> tuple[Chunk, tuple[str, ...]]:
-    """The cores to share out: the task's own, or all that the kernel grants where these are fewer than workers (P39)."""
-    if len(own) > workers or len(wide) <= len(own):
+def offered(limits: Limits, own: Chunk, workers: int) -> tuple[Chunk, tuple[str, ...]]:
+    """The cores to share out: the task's own, or, where a launcher bound it to fewer than workers, all that it may (P39).
+
+    A mask that no launcher made is the user's own wish, or his container's.
+    """
+    wide = cores_of(limits.reach)
+    if len(own) > workers or len(wide) <= len(own) or not limits.binder:
         return own, ()
-    note = f"srun's mask {render(cpus_of(own))} leaves {len(own)} cores to {workers} workers"
-    todo = "ask for more with srun --cpus-per-task"
+    note = f"{limits.binder}'s mask {render(cpus_of(own))} has {count(len(own), 'core')} for {count(workers, 'worker')}"
+    todo = MORE.get(limits.binder, "ask your launcher for more")
     if len(own) == workers:
         return own, (f"{note}; {todo}",)
     return wide, (f"{note}: they use {render(cpus_of(wide))} instead; {todo} to be sure that no other job has these",)
-
-
-def cores_of(columns: Columns) -> Chunk:
-    """Cores from their columns; missing columns mean "unknown". Ordered by NUMA node, then CPU."""
-    cpus, numa, caches = columns
-    unknown = (-1,) * len(cpus)
-    cores = (Core(*row) for row in zip(cpus, numa or unknown, caches or unknown, strict=True))
-    return tuple(sorted(cores, key=lambda core: (core.numa, core.cpus)))
-
-
-def cpus_of(cores: Sequence[Core]) -> tuple[int, ...]:
-    """All CPUs of these cores, ascending."""
-    return tuple(sorted(cpu for core in cores for cpu in core.cpus))
 
 
 def unbound(own: Chunk, workers: int) -> Binding:
@@ -145,17 +141,17 @@ def idle(cores: Chunk, shares: Sequence[Chunk]) -> tuple[str, ...]:
     return (f"CPUs {render(unused)} are near no worker's device and stay idle; --bind none uses all",) if unused else ()
 
 
-def too_few(cores: Chunk, own: bool, online: int, workers: int, notes: tuple[str, ...]) -> Binding:
-    """Fewer CPUs than workers: shared on a machine that has no more, an error where somebody keeps the rest from us."""
+def shared(limits: Limits, cores: Chunk, own: Chunk, workers: int, notes: tuple[str, ...]) -> Binding:
+    """Fewer CPUs than workers: all share them, except that a launcher can be asked for more."""
     mine = cpus_of(cores)
-    if len(mine) >= online:
-        everyone = replace(unbound(cores, workers), cpus=(() if own else mine,) * workers)
-        return replace(everyone, notes=(*notes, f"{workers} workers share {len(mine)} CPUs"))
-    raise PlanError(
-        f"bind {workers} workers",
-        f"this task may use the CPUs {render(mine)} only, of {online} on the machine",
-        "ask for more (srun --cpus-per-task=…, --cpu-bind=none, --exclusive), start fewer workers, or share them: --bind none",
-    )
+    if len(mine) < limits.online and limits.binder:
+        raise PlanError(
+            f"bind {workers} workers",
+            f"this task may use the CPUs {render(mine)} only, of {limits.online} on the machine",
+            f"{MORE.get(limits.binder, 'ask your launcher for more')}, start fewer workers, or let them share: --bind none",
+        )
+    everyone = replace(unbound(cores, workers), cpus=(() if cores == own else mine,) * workers)
+    return replace(everyone, notes=(*notes, f"{workers} workers share {len(mine)} CPUs"))
 
 
 def wish(nodes: Sequence[int], cores: Chunk) -> int:
@@ -165,91 +161,14 @@ def wish(nodes: Sequence[int], cores: Chunk) -> int:
     return node if any(core.numa == node for core in cores) else ANYWHERE
 
 
-def split(kind: str, cores: Chunk, wishes: tuple[int, ...]) -> tuple[Chunk, ...]:
-    """Share out cores: `wishes` has each worker's NUMA node, or `ANYWHERE`."""
-    shares = split_auto(cores, wishes)
-    if kind != "auto":
-        shares = tuple(one_node(share, node) for share, node in zip(shares, wishes, strict=True))
-    return tuple(share[:1] for share in shares) if kind == "core" else shares
-
-
-def split_auto(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
-    """Whole NUMA nodes for few workers that may be anywhere; else every worker on one node, which its tenants share evenly."""
-    domains = by_key(cores, lambda core: core.numa)
-    anywhere = all(wish == ANYWHERE for wish in wishes)
-    if len(wishes) == 1 or (anywhere and len(wishes) < len(domains)):
-        return tuple(joined(group) for group in deal(tuple(domains.values()), len(wishes)))
-    homes = settle(domains, wishes)
-    shares: dict[int, Chunk] = {}
-    for node, domain in domains.items():
-        tenants = [worker for worker, home in enumerate(homes) if home == node]
-        shares.update(zip(tenants, cut(domain, len(tenants)), strict=True))
-    return tuple(shares[worker] for worker in range(len(wishes)))
-
-
-def one_node(share: Chunk, wish: int) -> Chunk:
-    """The part of a share that lies on the wished node, or else on the node where most of it lies."""
-    parts = by_key(share, lambda core: core.numa)
-    return parts[wish] if wish in parts else max(parts.values(), key=len)
-
-
-def settle(domains: Mapping[int, Chunk], wishes: Sequence[int]) -> tuple[int, ...]:
-    """A NUMA node for each worker: the wished one while it has a CPU left for him, else where a worker gets most cores."""
-    room = {node: sum(len(core.cpus) for core in domain) for node, domain in domains.items()}
-    tenants = dict.fromkeys(domains, 0)
-    homes = []
-    for wish in wishes:
-        fits = wish != ANYWHERE and tenants[wish] < room[wish]
-        homes.append(wish if fits else ANYWHERE)
-        tenants[homes[-1]] = tenants.get(homes[-1], 0) + 1
-    homeless = tenants.pop(ANYWHERE, 0)
-    guests = dict.fromkeys(domains, 0)
-    for _ in range(homeless):
-        vacant = [node for node in domains if tenants[node] + guests[node] < room[node]]
-        best = max(vacant, key=lambda node: (len(domains[node]) / (tenants[node] + guests[node] + 1), -node))
-        guests[best] += 1
-    places = (node for node, count in guests.items() for _ in range(count))
-    return tuple(next(places) if home == ANYWHERE else home for home in homes)
-
-
-def cut(cores: Chunk, parts: int) -> tuple[Chunk, ...]:
-    """Contiguous even parts of a NUMA node's cores: whole caches if they divide, else cores, else single hardware threads."""
-    if parts == 0:
-        return ()
-    caches = tuple(by_key(cores, lambda core: core.cache).values())
-    if len(caches) % parts == 0:
-        return tuple(joined(group) for group in deal(caches, parts))
-    if len(cores) >= parts:
-        return deal(cores, parts)
-    return deal(tuple(Core((cpu,), core.numa, core.cache) for core in cores for cpu in core.cpus), parts)
-
-
-def deal(items: Sequence[T], parts: int) -> tuple[tuple[T, ...], ...]:
-    """Contiguous runs of `items`; the first ones are longer by one where the numbers do not divide."""
-    size, longer = divmod(len(items), parts)
-    cuts = [index * size + min(index, longer) for index in range(parts + 1)]
-    return tuple(tuple(items[low:high]) for low, high in pairwise(cuts))
-
-
-def joined(chunks: Sequence[Chunk]) -> Chunk:
-    """One chunk of several."""
-    return tuple(core for chunk in chunks for core in chunk)
-
-
-def by_key(cores: Chunk, key: Callable[[Core], int]) -> dict[int, Chunk]:
-    """Cores grouped by a key, in the order of their first appearance."""
-    groups: dict[int, list[Core]] = {}
-    for core in cores:
-        groups.setdefault(key(core), []).append(core)
-    return {name: tuple(group) for name, group in groups.items()}
-
-
 def explicit(cores: Chunk, policy: str, items: Sequence[frozenset[int]], workers: int) -> tuple[Chunk, ...]:
     """The user's own CPUs for each worker."""
     if len(items) < workers:
         seen = f"--bind={policy} has {len(items)} items for {workers} workers"
         raise UsageError("bind workers to CPUs", seen, "give one item for each worker")
     missing = frozenset().union(*items) - frozenset(cpus_of(cores))
+    if not all(items):
+        raise UsageError("bind workers to CPUs", f"--bind={policy} leaves a worker without a CPU", "give each worker one or more")
     if missing:
         raise UsageError(
             f"bind workers to CPUs as --bind={policy} says",
@@ -288,6 +207,11 @@ def read_mask(items: str, policy: str) -> tuple[frozenset[int], ...]:
     except ValueError:
         raise UsageError("read the binding", f"--bind={policy}", "write hexadecimal masks, e.g. mask:0xff,0xff00") from None
     return tuple(frozenset(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1) for mask in masks)
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 EXPLICIT: Mapping[str, Callable[[str, str], tuple[frozenset[int], ...]]] = {"map": read_map, "mask": read_mask}

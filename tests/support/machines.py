@@ -74,6 +74,7 @@ def facts(machine: Machine, workers: int, usable: Sequence[int] = (), reach: Seq
         "reach_numa": wide[1],
         "reach_caches": wide[2],
         "online": len(machine.cpus),
+        "binder": "srun",
     }
     return NodeFacts(**(fields | changes))  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import machines
 
 from slaunch.node import cpulist
-from slaunch.node.cpus import NO_CORES, reachable, read_cpus
+from slaunch.node.cpus import NO_CORES, binder, reachable, read_cpus
 
 MACHINES = machines.load()
 
@@ -102,3 +102,20 @@ def test_lists_of_cpus_are_read(text, cpus):
 def test_other_text_is_no_list_of_cpus(text):
     with pytest.raises(ValueError):
         cpulist.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ((), ""),
+        (("SLURM_JOB_ID",), ""),
+        (("SLURM_JOB_ID", "SLURM_STEP_ID"), "srun"),
+        (("SLURM_STEP_ID", "PMI_RANK"), "srun"),
+        (("SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK"), "mpirun"),
+        (("PMI_RANK",), "mpiexec"),
+        (("PALS_RANKID", "PMI_RANK"), "mpiexec"),
+        (("FLUX_TASK_RANK", "PMI_RANK"), "flux run"),
+    ],
+)
+def test_p39_p45_who_may_have_bound_this_task(variables, name):
+    assert binder(dict.fromkeys(variables, "0")) == name
