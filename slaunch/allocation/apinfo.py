@@ -69,4 +69,4 @@ def parse(text: str, path: str) -> Layout:
 
 
 def _unreadable(path: str, why: str) -> AllocationError:
-    return AllocationError("read where the ranks run", f"PALS_APINFO={path}: {why}", "unset PALS_APINFO: PMI_SIZE is used then")
+    return AllocationError("read where the ranks run", f"PALS_APINFO={path}: {why}", "load Cray PMI, so that PMI_SIZE is set")

@@ -11,6 +11,7 @@ from slaunch.allocation.enclosing import enclosing
 from slaunch.allocation.nesting import from_slurm
 from slaunch.allocation.reader import MPI, Env, Given, Reader, check, evidence, file_text, number, shown
 from slaunch.allocation.values import Allocation, Sighting, Slot, Task
+from slaunch.errors import AllocationError
 
 
 def sight(env: Env) -> Sighting:
@@ -38,11 +39,11 @@ def read(given: Given) -> Task:
     rank = number(env, "PALS_RANKID")
     job, restarts = enclosing(env)
     seen = sight(env).evidence
-    if not env.get("PALS_APINFO"):
+    layout = read_layout(given)
+    if not layout:
         size, local = number(env, "PMI_SIZE"), number(env, "PALS_LOCAL_RANKID")
         check(rank < size and local < size, shown(env, "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID"))
         return Task(Allocation("pals", job, restarts=restarts, evidence=seen), Slot(rank, size, local))
-    layout = apinfo.parse(file_text(given, "PALS_APINFO"), env["PALS_APINFO"])
     size = len(layout.places)
     told_size = number(env, "PMI_SIZE") if env.get("PMI_SIZE") else size
     check(rank < size == told_size, shown(env, "PALS_RANKID", "PMI_SIZE"), f"{size} ranks in PALS_APINFO")
@@ -53,6 +54,22 @@ def read(given: Given) -> Task:
         "pals", job, nodes=layout.hosts, tasks_per_node=layout.counts, root=layout.root, restarts=restarts, evidence=seen
     )
     return Task(allocation, Slot(rank, size, local, node))
+
+
+def read_layout(given: Given) -> apinfo.Layout | None:
+    """Return the application's layout; None if there is no such file, or none that is understood and PMI_SIZE tells enough.
+
+    Raises:
+        AllocationError: the file is not understood, and there is no PMI_SIZE.
+    """
+    if not given.env.get("PALS_APINFO"):
+        return None
+    try:
+        return apinfo.parse(file_text(given, "PALS_APINFO"), given.env["PALS_APINFO"])
+    except AllocationError:
+        if given.env.get("PMI_SIZE"):
+            return None
+        raise
 
 
 READER = Reader("pals", ("PALS_RANKID",), sight, read)
