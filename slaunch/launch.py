@@ -17,6 +17,7 @@ from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
 from slaunch.options import Options
 from slaunch.plan.build import build
+from slaunch.plan.notes import notes_of
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.plan.workers import worker, worker_argv
 from slaunch.rendezvous.meet import Meeting, meet
@@ -65,6 +66,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
         plan = plan_for(meeting.membership, options, task.allocation, env)
         meeting.agree(plan.digest)
+        for note in notes_of(plan):
+            say(task, f"note: {note}")
         if plan.layout == "task":
             meeting.close()
             become(worker(plan, task.slot.rank, env, options), reserved, env)

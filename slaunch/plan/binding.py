@@ -73,10 +73,9 @@ def bind(facts: NodeFacts, devices: Sequence[Sequence[Device]], policy: str = "a
     near = tuple(tuple(sorted({device.numa for device in own})) for own in devices)
     own, reach = (facts.cores, facts.numa, facts.caches), (facts.reach, facts.reach_numa, facts.reach_caches)
     try:
-        made = bind_alike(Limits(own, reach, facts.online, facts.binder), near, policy)
+        return bind_alike(Limits(own, reach, facts.online, facts.binder), near, policy)
     except SlaunchError as error:
         raise type(error)(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
-    return replace(made, notes=tuple(f"{facts.host}: {note}" for note in made.notes)) if made.notes else made
 
 
 @lru_cache(maxsize=64)

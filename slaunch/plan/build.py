@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from slaunch.allocation.values import Allocation
 from slaunch.errors import PlanError
@@ -10,7 +10,7 @@ from slaunch.frozen import dataclass, replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 from slaunch.options import Options
 from slaunch.plan.binding import Binding, bind
-from slaunch.plan.devices import Devices, Shares, shares_of_node, shares_of_tasks
+from slaunch.plan.devices import Shares, shares_of_node, shares_of_tasks
 from slaunch.plan.digest import digest
 from slaunch.plan.endpoints import choose
 from slaunch.plan.threads import threads_of_tasks
@@ -88,28 +88,13 @@ def group(facts: Sequence[NodeFacts]) -> tuple[Machine, ...]:
 def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
     """Layout "agent": block-wise ranks, as many workers on a node as its agent wants."""
     first = 0
-    known: dict[Hashable, Binding] = {}
     for machine, address in zip(machines, addresses, strict=True):
         facts = machine.tasks[0]
         count = _workers(facts)
         ranks = tuple(range(first, first + count))
         dealt = shares_of_node(facts, options)
-        yield _node(machine, address, ranks, facts.ports[:count], dealt, _bind(facts, dealt[0], options.bind, known))
+        yield _node(machine, address, ranks, facts.ports[:count], dealt, bind(facts, dealt[0], options.bind))
         first += count
-
-
-def _bind(facts: NodeFacts, devices: Sequence[Devices], policy: str, known: dict[Hashable, Binding]) -> Binding:
-    """As `bind`, worked out once for all nodes that are alike: a job of 16,000 nodes has few kinds of them."""
-    key = (
-        *(facts.cpus, facts.cores, facts.numa, facts.caches, facts.reach, facts.reach_numa, facts.reach_caches, facts.online),
-        tuple([tuple([device.numa for device in own]) for own in devices]),
-    )
-    if key not in known:
-        found = bind(facts, devices, policy)
-        if found.notes:  # they name the host
-            return found
-        known[key] = found
-    return known[key]
 
 
 def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
@@ -143,7 +128,7 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
         threads=bound.threads,
         visible=facts.visible,
         views=dealt[1],
-        notes=bound.notes,
+        notes=facts.notes + bound.notes,
     )
 
 
