@@ -20,7 +20,7 @@ _MEMORY = re.compile(
     r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|ResourceExhaustedError|cudaErrorMemoryAllocation"
     r"|MemoryError|std::bad_alloc|Cannot allocate memory"
 )
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure|Warning)\b.*)$")
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$")
 _LAST_WORDS = 8
 
 

@@ -85,7 +85,8 @@ def test_one_ranks_progress_bar_reaches_the_console_as_it_is(tmp_path: Path) -> 
 
 
 def test_several_ranks_progress_bars_are_shown_as_lines(tmp_path: Path) -> None:
-    code = "import sys, time\nfor i in range(101): sys.stderr.write(f'\\r{i} %'); time.sleep(0.03)\nsys.stderr.write('\\ndone\\n')"
+    bar = "import sys, time\nfor i in range(101): sys.stderr.write(f'\\r{i} %'); time.sleep(0.03)\n"
+    code = bar + "sys.stderr.write('\\ndone\\n')"
     with Job(tmp_path, [[python(code)] * 2], options={"tee": [0, 1]}) as job:
         assert job.wait() == [0]
         for rank in (0, 1):
@@ -96,7 +97,8 @@ def test_several_ranks_progress_bars_are_shown_as_lines(tmp_path: Path) -> None:
 
 def test_a_slow_reader_gets_everything_and_delays_nobody(tmp_path: Path) -> None:
     read, write = os.pipe()
-    with Job(tmp_path, [[lines(MANY // 10), shell(f"while ! [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 3")]], stdout=write) as job:
+    failing = shell(f"while ! [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 3")
+    with Job(tmp_path, [[lines(MANY // 10), failing]], stdout=write) as job:
         os.close(write)
         wait_for(lambda: job.log(0).count("\n") == MANY // 10, "the worker's end, though nobody reads")
         (tmp_path / "go").touch()

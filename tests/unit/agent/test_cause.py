@@ -1,0 +1,63 @@
+"""What a worker died of."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from slaunch.agent.cause import classify, last_exception
+
+TORCH_OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.11 GiB"
+KERNEL_OOM = "out of memory: control group limit of 2.0 GiB"
+PADDLE_OOM = "ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot allocate 4.000000GB memory on GPU 0"
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "tail", "oom", "cause", "detail"),
+    [
+        (1, 0, ("Traceback (most recent call last):", "ValueError: bad"), "", "error", "ValueError: bad"),
+        (1, 0, ("Traceback", "torch.cuda.CudaError: boom", "cleanup line"), "", "error", "torch.cuda.CudaError: boom"),
+        (3, 0, (), "", "error", ""),
+        (1, 0, (TORCH_OOM,), "", "memory", TORCH_OOM),
+        (1, 0, ("E0101 12:00:00", *PADDLE_OOM.split("\n")), "", "memory", "ResourceExhaustedError:"),
+        (1, 0, ("MemoryError",), "", "memory", "MemoryError"),
+        (134, 6, ("terminate called after throwing an instance of 'std::bad_alloc'",), "", "memory", "out of memory"),
+        (137, 9, ("step 4",), KERNEL_OOM, "memory", KERNEL_OOM),
+        (137, 9, ("step 4",), "", "signal", ""),
+        (139, 11, (), "", "signal", ""),
+        (1, 0, ("RuntimeError: [gloo/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:4242",), "", "peer", None),
+        (1, 0, ("ncclRemoteError: A call failed possibly due to a network error.",), "", "peer", None),
+        (1, 0, ("BrokenPipeError: [Errno 32] Broken pipe",), "", "peer", None),
+        (1, 0, ("old: connection reset by peer", "ValueError: bad"), "", "error", "ValueError: bad"),
+        (127, 0, ("slaunch: cannot start x: not found",), "", "start", "cannot start x: not found"),
+        (127, 0, ("sh: x: not found",), "", "error", ""),
+        (130, 2, ("KeyboardInterrupt",), "", "signal", "KeyboardInterrupt"),
+    ],
+)
+def test_p93_p94_classes(code: int, number: int, tail: tuple[str, ...], oom: str, cause: str, detail: str | None) -> None:
+    found, line = classify(code, number, tail, oom)
+    assert found == cause
+    if detail is not None:
+        assert line == detail
+
+
+def test_an_oom_counter_explains_only_a_kill() -> None:
+    assert classify(1, 0, (), "out of memory: the whole node")[0] == "error"
+    assert classify(139, signal.SIGSEGV, (), "out of memory: the whole node")[0] == "signal"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ValueError: bad", "ValueError: bad"),
+        ("  my.pkg.OddError", "my.pkg.OddError"),
+        ("subprocess.CalledProcessError: Command", "subprocess.CalledProcessError: Command"),
+        ("Error", ""),
+        ("this is no Error: really", ""),
+        ("loss: 3.2", ""),
+        ("UserWarning: careful", ""),
+    ],
+)
+def test_last_exception(line: str, found: str) -> None:
+    assert last_exception(("x", line, "y")) == found

@@ -1,0 +1,107 @@
+"""The closing block."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from slaunch.agent.values import Failure, Lost, RunReport, Stopped, Stuck, Verdict
+from slaunch.errors import DeviceError
+from slaunch.node.values import Problem
+from slaunch.report.errors import render_error
+from slaunch.report.json import render_json
+from slaunch.report.text import OTHERS_SHOWN, render
+
+FIRST = Failure(
+    5, 1, 2, "n2", 4242, 1, 0, 1_700_000_012.5, "error", "ValueError: bad", "/logs/workerlog.5", ("Traceback", "ValueError: bad")
+)
+
+
+def report(verdict: Verdict, **fields: object) -> RunReport:
+    made = RunReport(verdict, verdict.code, True, "7.0", 0, 8, 4, "/logs", 1_700_000_000.0, 1_700_000_013.0)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def test_success_is_one_line_or_nothing() -> None:
+    good = report(Verdict("success", 0, ended=8))
+    assert render(good) == "slaunch: 8 workers on 4 nodes ended well after 13.0 s; logs in /logs"
+    assert render(good, quiet=True) == ""
+
+
+def test_f118_p94_a_failed_worker() -> None:
+    text = render(report(Verdict("failure", 1, FIRST)))
+    head, *rest = text.split("\n")
+    assert head == "slaunch: rank 5 on n2 failed with exit code 1"
+    assert "  first:  rank 5 (local rank 1, pid 4242) on n2 (node 2): exit code 1" in rest
+    assert any(line.startswith("  when:") and "12.5 s after the start" in line for line in rest)
+    assert "  cause:  ValueError: bad" in rest
+    assert "  logs:   /logs" in rest
+    assert rest[-3:] == ["  last lines of rank 5, from /logs/workerlog.5:", "    | Traceback", "    | ValueError: bad"]
+
+
+def test_death_by_signal_has_its_name() -> None:
+    text = render(report(Verdict("failure", 139, replace(FIRST, code=139, signal=11))))
+    assert text.startswith("slaunch: rank 5 on n2 was killed by SIGSEGV (exit code 139)\n")
+
+
+def test_p95_a_victim_is_called_one() -> None:
+    assert "may be the one to look at" in render(report(Verdict("failure", 1, replace(FIRST, cause="peer"))))
+    assert "may be the one to look at" not in render(report(Verdict("failure", 1, FIRST)))
+
+
+def test_others_are_few_lines_however_many() -> None:
+    others = tuple(replace(FIRST, rank=10 + i) for i in range(1000))
+    text = render(report(Verdict("failure", 1, FIRST, others)))
+    assert "rank 10 on n2: exit code 1" in text
+    assert f"{1000 - OTHERS_SHOWN} more workers failed by themselves" in text
+    assert text.count("\n") < 25
+
+
+def test_stopped_by_a_signal() -> None:
+    stopped = Stopped(15, 1, "n1", "pid 812 (slurmstepd) of user 0", 1_700_000_010.0)
+    text = render(report(Verdict("signal", 143, stopped=stopped)))
+    assert text.startswith("slaunch: stopped by SIGTERM (exit code 143)\n")
+    assert "arrived on n1" in text and "sent by pid 812 (slurmstepd) of user 0" in text
+
+
+def test_a_lost_agent() -> None:
+    lost = (Lost(2, "n2", "silent for 6.0 s", 1_700_000_012.0), Lost(3, "n3", "silent for 6.1 s", 1_700_000_012.1))
+    text = render(report(Verdict("lost", 75, lost=lost)))
+    assert text.startswith("slaunch: lost the agent on node 2 (n2), node 3 (n3): silent for 6.0 s (exit code 75)\n")
+
+
+def test_a_node_that_cannot_start() -> None:
+    problem = Problem(73, "write the workers' output", "/logs: No space left on device", "choose another place with --log_dir")
+    text = render(report(Verdict("start", 73, problem=problem, problem_host="n2")))
+    assert text.split("\n")[:3] == [
+        "slaunch: cannot write the workers' output on n2 (exit code 73)",
+        "  seen:   /logs: No space left on device",
+        "  do:     choose another place with --log_dir",
+    ]
+
+
+def test_processes_that_cannot_be_killed_are_named() -> None:
+    verdict = Verdict("failure", 1, FIRST, stuck=(Stuck(2, "n2", 99, "python", "D"),))
+    assert "process 99 (python, state D) on n2 cannot be killed" in render(report(verdict))
+
+
+def test_colour_only_when_asked_for() -> None:
+    made = report(Verdict("failure", 1, FIRST))
+    assert "\033" not in render(made)
+    coloured = render(made, colour=True)
+    assert coloured.startswith("\033[31m")
+    assert coloured.count("\033[0m") >= 3
+
+
+def test_json_has_everything() -> None:
+    data = json.loads(render_json(report(Verdict("failure", 1, FIRST))))
+    assert data["format"] == 1
+    assert data["verdict"]["first"]["rank"] == 5
+    assert data["code"] == 1
+
+
+def test_errors_in_three_parts() -> None:
+    error = DeviceError("use the devices", "no device 7\nvisible: 0, 1", "take one of those")
+    shown = "slaunch: cannot use the devices\n  seen: no device 7\n        visible: 0, 1\n  do:   take one of those"
+    assert render_error(error) == shown
+    assert render_error(error, colour=True).startswith("\033[31m")
