@@ -52,7 +52,7 @@ class Job:
         folder: for logs and everything else.
         commands: for each node, the command of each of its workers.
         options: fields of `Options`.
-        settings: further settings of `one_agent.py`.
+        settings: further settings of `one_agent.py`; and `log_dir`, `env`, `stdout`, or a command to `wrap` the agents in.
     """
 
     def __init__(self, folder: Any, commands: Sequence[Sequence[Sequence[str]]], **settings: Any) -> None:
@@ -61,6 +61,7 @@ class Job:
         self.mark = f"{os.getpid()}-{os.urandom(6).hex()}"
         self.env = settings.pop("env", {})
         self.stdout = settings.pop("stdout", None)
+        self.wrap = settings.pop("wrap", [])
         self.agents: list[subprocess.Popen[bytes]] = []
         common = {"commands": commands, "log_dir": self.log_dir, "port_file": f"{self.folder}/port", **settings}
         for index in range(len(commands)):
@@ -73,7 +74,7 @@ class Job:
             json.dump(settings, file)
         with open(f"{self.folder}/out.{index}", "wb") as out, open(f"{self.folder}/err.{index}", "wb") as err:
             return subprocess.Popen(
-                [sys.executable, f"{HERE}/one_agent.py", path],
+                [*self.wrap, sys.executable, f"{HERE}/one_agent.py", path],
                 env={**os.environ, MARK: self.mark, "DROP_ME": "1", **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=self.stdout or out,
