@@ -94,9 +94,7 @@ def check_root(env: Mapping[str, str], extra: Sequence[str]) -> None:
 
 def exported(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the variables that Open MPI has to be told to hand on: all that make sense on another host."""
-    return tuple(
-        name for name in sorted(env) if name.isidentifier() and name not in HOST_BOUND and not name.startswith(NOT_OURS)
-    )
+    return tuple(name for name in sorted(env) if name.isidentifier() and name not in HOST_BOUND and not name.startswith(NOT_OURS))
 
 
 def _openmpi(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:

@@ -106,7 +106,8 @@ def holds_proxies(env: Env, world: str) -> bool:
         return True
     counts = env.get("SLURM_STEP_TASKS_PER_NODE") or env.get("SLURM_TASKS_PER_NODE") or ""
     one_each = counts.split("(", 1)[0] == "1" and "," not in counts
-    return one_each and world.isdecimal() and int(step_size(env) or 0) <= int(world)
+    numbers = world.isdecimal() and step_size(env).isdecimal()
+    return one_each and numbers and int(step_size(env)) <= int(world)
 
 
 def srun_inside(env: Env, world: str, started: str = "") -> bool:

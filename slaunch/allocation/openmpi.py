@@ -27,8 +27,9 @@ def read(given: Given) -> Task:
     env = given.env
     rank, size = number(env, "OMPI_COMM_WORLD_RANK"), number(env, "OMPI_COMM_WORLD_SIZE")
     local = number(env, "OMPI_COMM_WORLD_LOCAL_RANK")
+    here = number(env, "OMPI_COMM_WORLD_LOCAL_SIZE") if "OMPI_COMM_WORLD_LOCAL_SIZE" in env else size
     told = shown(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE")
-    check(rank < size and local < int(env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or size) <= size, told)
+    check(rank < size and local < here <= size, told)
     job, restarts = enclosing(env)
     return Task(Allocation("openmpi", job, restarts=restarts, evidence=sight(env).evidence), Slot(rank, size, local))
 
