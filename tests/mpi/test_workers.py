@@ -1,4 +1,4 @@
-"""MPI inside workers: alone where several share an agent (they must not take its identity), a world where each task is a worker."""
+"""MPI inside workers: alone where several share an agent (whose identity they must not take), a world where each task is one."""
 
 import os
 
