@@ -20,7 +20,7 @@ from slaunch.plan.workers import worker
 from slaunch.rendezvous.meet import meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.explain import explain_json, explain_text
-from slaunch.slurm.step import step_call
+from slaunch.slurm.start import start_call
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
     """The whole explanation as text or JSON."""
     call = None
     if isinstance(standing, Shell):
-        call = step_call(standing, env, (sys.executable, "-m", "slaunch", *request.rest), options.step_args)
+        call = start_call(standing, env, (sys.executable, "-m", "slaunch", *request.rest), options.step_args)
         if request.step:
             import shlex
 

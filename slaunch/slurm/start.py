@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from slaunch.allocation.mpirun import Launcher, flavour, mpirun_call
 from slaunch.allocation.values import Shell, StepCall
 from slaunch.errors import MissingToolError
 from slaunch.slurm.client import ask
@@ -41,6 +40,8 @@ def start_call(
     """
     if shell.allocation.launcher not in PROGRAMS:
         return step_call(shell, env, inner, extra)
+    from slaunch.allocation.mpirun import Launcher, flavour, mpirun_call
+
     program = find(PROGRAMS[shell.allocation.launcher], env.get("PATH", ""))
     kind = "jsrun" if program == "jsrun" else flavour(version((program, "--version")), program)
     return mpirun_call(Launcher(program, kind, root=os.getuid() == 0), shell, env, inner, extra)
