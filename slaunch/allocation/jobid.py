@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from slaunch.errors import AllocationError
 
-_LISTED = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,-]+)(?:%[0-9]+)?\]))?")
+_LISTED = r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,-]+)(?:%[0-9]+)?\]))?"
 
 
 def checked(env: Mapping[str, str], form: str, *names: str) -> str:
@@ -65,7 +65,7 @@ def listed(text: str) -> tuple[tuple[str, ...], ...]:
     Raises:
         AllocationError: the text is no job id.
     """
-    match = _LISTED.fullmatch(text.strip())
+    match = re.fullmatch(_LISTED, text.strip())
     if not match:
         raise AllocationError("read a job id", f"{text!r}", "expected 123, 123_4 or 123_[1-4,7%2]")
     job, index, ranges = match.groups()

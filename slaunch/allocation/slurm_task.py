@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slaunch.allocation import counts, hostlist, taskmap
+from slaunch.allocation import counts, hostlist
 from slaunch.allocation.enclosing import restarts
 from slaunch.allocation.jobid import digits, slurm_job
 from slaunch.allocation.reader import Env, Given, check, evidence, first_of, number, shown
@@ -126,6 +126,8 @@ def root(given: Given, slot: Slot, nodes: tuple[str, ...]) -> str:
         return nodes[slot.node]
     if not env.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
         return nodes[0]
+    from slaunch.allocation import taskmap
+
     blocks = taskmap.parse_pmi(env.get("SLURM_PMIX_MAPPING_SERV", ""), "SLURM_PMIX_MAPPING_SERV")  # with --mpi=pmix only
     if blocks:
         return nodes[blocks[0][0]] if blocks[0][0] < len(nodes) else ""
