@@ -17,6 +17,7 @@ from slaunch.agent.loop import Loop
 from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Star
+from slaunch.frozen import replace
 from slaunch.options import Options
 from slaunch.plan.values import Plan, WorkerSpec
 
@@ -80,6 +81,7 @@ def watch_output(console: Console, crew: Crew, tee: tuple[int, ...]) -> None:
 
 def report(plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...]) -> RunReport:
     """The run as this agent tells it. If the hub is gone, the lowest node that is not known to be gone speaks."""
+    verdict = replace(verdict, lost=tuple(replace(gone, host=plan.nodes[gone.node].host) for gone in verdict.lost))
     gone = {lost.node for lost in verdict.lost}
     speaker = min((node.index for node in plan.nodes if node.index not in gone), default=0)
     return RunReport(

@@ -93,8 +93,9 @@ def speaks(env: Env) -> bool:
     """
     seen = sightings(env)
     deepest = [load(one.reader) for one in seen if one.depth == seen[0].depth]
-    ranks = [env[name] for reader in deepest for name in reader.rank if name in env]
-    return seen[0].depth <= SHELL or all(rank == "0" for rank in ranks)
+    ranks = [env[name] for reader in deepest for name in reader.rank if env.get(name, "").isdecimal()]
+    places = [env[name] for name in ("SLURM_NODEID", "SLURM_LOCALID") if env.get(name, "").isdecimal()]
+    return seen[0].depth <= SHELL or all(number == "0" for number in ranks or places)
 
 
 def marked(env: Env, name: str) -> bool:
