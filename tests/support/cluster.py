@@ -58,6 +58,7 @@ class Cluster:
         self._shape = ("-n", str(nodes), "-c", str(cpus), "-g", str(gpus))
         self._shares = [CHECKOUT, sys.prefix, self.scratch, *shares]
         self._broken: set[str] = set()
+        self._started: list[subprocess.Popen[str]] = []
         self._instance = ""
 
     # -- life ---------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ class Cluster:
     ) -> subprocess.Popen[str]:
         """Start a command and do not wait. What is left of it when the test ends fails the test."""
         settings = [f"{name}={value}" for name, value in (env or {}).items()]
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [VCLUSTER, "exec", node, "env", "-C", cwd or self.scratch, *settings, *argv],
             env=self._environment(),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -121,6 +122,8 @@ class Cluster:
             text=True,
             start_new_session=True,
         )
+        self._started.append(process)
+        return process
 
     def stop(self, process: subprocess.Popen[str], number: int = signal.SIGTERM, timeout: float = 30) -> Result:
         """Send a signal to a command from `start` and wait for its end."""
@@ -131,6 +134,10 @@ class Cluster:
             out, err = self._end(process)
             raise AssertionError(f"{process.args} went on {timeout} s after signal {number}\n{out}\n{err}") from None
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def root(self, node: str, *argv: str) -> Result:
+        """Run a command on a node as root, e.g. to mount something there."""
+        return self._vcluster("root", node, *argv)
 
     def srun(self, *args: str, timeout: float = 60, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Result:
         """Run `srun` with these arguments from the login node."""
@@ -211,6 +218,10 @@ class Cluster:
         while left and time.monotonic() < deadline:
             time.sleep(0.2)
             left = self._left()
+        for process in self._started:
+            if process.stdout and not process.stdout.closed:
+                self._end(process)
+        self._started.clear()
         if left:
             self.run(["scancel", "--user", USER, "--signal=KILL"])
             self.run(["scancel", "--user", USER])

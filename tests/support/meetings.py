@@ -33,7 +33,9 @@ class Job:
     size: int = 2
     job: str = field(default_factory=lambda: f"test-{os.urandom(4).hex()}")
     env: dict[str, str] = field(default_factory=lambda: {VARIABLE: fresh_text()})
-    options: Options = Options(Program("train.py"), rendezvous="slurm", rendezvous_timeout_s=30.0)
+    options: Options = field(
+        default_factory=lambda: Options(Program("train.py"), rendezvous="slurm", rendezvous_timeout_s=30.0)
+    )
     change: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     nodes: tuple[str, ...] = ("localhost",)
 
