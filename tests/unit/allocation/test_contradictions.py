@@ -3,7 +3,6 @@
 import pytest
 from support.recorded import NO_FILES, processes
 
-from slaunch.allocation.claims import check_claims
 from slaunch.allocation.select import read, sightings, speaks
 from slaunch.errors import AllocationError
 
@@ -99,16 +98,6 @@ def test_a_shell_with_one_fault(fault):
 )
 def test_other_launchers_with_one_fault(name, changes, seen):
     refused({**first(name), **changes}, seen)
-
-
-def test_p13_a_rank_that_the_batch_shell_expanded_is_refused_with_both_values():
-    tasks = [read(process.env) for process in processes("slurm_step_pmix")]
-    check_claims(tasks[0], rank=0)
-    with pytest.raises(AllocationError, match=r"rank 0 was given, but slurm says this task is rank 2"):
-        check_claims(tasks[2], rank=0)
-    with pytest.raises(AllocationError, match=r"4 nodes were given, but slurm has 2"):
-        check_claims(tasks[0], nodes=4)
-    check_claims(read(first("mpich")), nodes=4)  # mpiexec does not tell the nodes: nothing to compare
 
 
 def test_p17_partial_variables_of_the_inner_launcher_are_not_filled_up_from_the_outer():

@@ -3,7 +3,6 @@
 import pytest
 from support.recorded import NO_FILES, files, vectors
 
-from slaunch.allocation.claims import check_claims
 from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Shell, Task
@@ -54,13 +53,6 @@ def test_p16_the_jobs_name_decides_nothing(start):
     step = {"SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "n[1-2]", "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_PROCID": "1"}
     place = {"SLURM_LOCALID": "0", "SLURM_NODEID": "1"}
     assert isinstance(read({**case(start)["env"], **job, **step, **place}), Task)
-
-
-def test_a_count_that_disagrees_with_the_schedulers_is_refused_with_both_numbers():
-    shell = read({**case("a count given by the user")["env"], "SLURM_JOB_ID": "7"})
-    check_claims(shell, nodes=2)
-    with pytest.raises(AllocationError, match=r"1 nodes were given, but slurm has 2"):
-        check_claims(shell, nodes=1)
 
 
 def test_jsrun_skips_the_batch_node():
