@@ -1,6 +1,6 @@
 """Which devices each worker gets, and what its visible list says.
 
-The rule, and why, is in docs/decisions/device-visibility.md: the node's list stays whole and worker i's device stands at
+The rule, and why, is in docs/decisions/0003-device-visibility.md: the node's list stays whole and worker i's device stands at
 position i, because `torch.cuda.set_device(LOCAL_RANK)` and Paddle's `FLAGS_selected_gpus` both count positions in the visible
 list. World and ranks never come from visible devices (P48); labels are opaque tokens (P49).
 """
@@ -39,7 +39,7 @@ def shares_of_node(facts: NodeFacts, options: Options) -> Shares:
     dealt = _dealt(facts, facts.workers)
     if not _rewritten(facts.devices, options):
         return dealt, ()
-    if options.visible != "all":
+    if options.visible != "all" or _sliced(facts.devices):
         return dealt, tuple(_labels(own) for own in dealt)
     return dealt, (_labels(facts.devices),) * facts.workers
 
@@ -62,7 +62,8 @@ def shares_of_tasks(tasks: Sequence[NodeFacts], options: Options) -> Shares:
             dealt[index] = tasks[index].devices if len(seen) <= 1 else _dealt(tasks[index], len(members))[order]
     if not any(_rewritten(facts.devices, options) for facts in tasks):
         return tuple(dealt), ()
-    shown = dealt if options.visible != "all" else [facts.devices for facts in tasks]
+    own = options.visible != "all" or any(_sliced(facts.devices) for facts in tasks)
+    shown = dealt if own else [facts.devices for facts in tasks]
     return tuple(dealt), tuple(map(_labels, shown))
 
 
@@ -79,10 +80,16 @@ def _identity(device: Device) -> str:
 
 
 def _rewritten(devices: Devices, options: Options) -> bool:
-    """Whether visible lists are written anew: where the user chose devices, where each worker shall see only its own, and on
-    ROCm, where two lists may be in force at once.
+    """Whether visible lists are written anew: where the user chose devices, where each worker shall or can see only its own, and
+    on ROCm, where two lists may be in force at once.
     """
-    return bool(devices) and (bool(options.devices) or options.visible != "all" or devices[0].kind == "rocm")
+    chosen = bool(options.devices) or options.visible != "all"
+    return bool(devices) and (chosen or devices[0].kind == "rocm" or _sliced(devices))
+
+
+def _sliced(devices: Devices) -> bool:
+    """Whether there are MIG instances: CUDA shows a process only the first one of its list (P49)."""
+    return any(device.label.startswith("MIG-") for device in devices)
 
 
 def _labels(devices: Devices) -> tuple[str, ...]:
