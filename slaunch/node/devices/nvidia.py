@@ -50,7 +50,7 @@ def of_list(listed: tuple[str, ...], driver: Driver, env: Mapping[str, str]) -> 
         *((faulty(faults),) if faults else ()),
         *checked(listed, env),
     )
-    return Found("gpu", devices, VARIABLE, mixed(driver, env), problems)
+    return Found("gpu", devices, VARIABLE, (*mixed(driver, env), *sliced(devices)), problems)
 
 
 def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
@@ -59,7 +59,8 @@ def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
     devices = tuple(device(position, unit.uuid if unit.parent else str(unit.index), unit) for position, unit in enumerate(usable))
     faults = [f"GPU {unit.index}: {unit.fault}" for unit in driver.units if unit.fault]
     labels = [each.label for each in devices]
-    return Found("gpu", devices, "", mixed(driver, env), (*((faulty(faults),) if faults else ()), *checked(labels, env)))
+    problems = (*((faulty(faults),) if faults else ()), *checked(labels, env))
+    return Found("gpu", devices, "", (*mixed(driver, env), *sliced(devices)), problems)
 
 
 def match(label: str, units: Sequence[Unit]) -> list[Unit]:
@@ -85,6 +86,13 @@ def mixed(driver: Driver, env: Mapping[str, str]) -> tuple[str, ...]:
     if len(gpus) < 2 or env.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return ()
     return (f"different GPUs ({', '.join(sorted(gpus))}): set CUDA_DEVICE_ORDER=PCI_BUS_ID to number them as Slurm does",)
+
+
+def sliced(devices: Sequence[Device]) -> tuple[str, ...]:
+    """Several MIG instances: CUDA shows a process no more than one, so that its index is 0 in every worker."""
+    if len(devices) < 2 or not any(each.label.startswith("MIG-") for each in devices):
+        return ()
+    return ("each worker sees its own MIG instance, as device 0; --visible virtual is for scripts that index by LOCAL_RANK",)
 
 
 def checked(labels: Sequence[str], env: Mapping[str, str]) -> tuple[Problem, ...]:

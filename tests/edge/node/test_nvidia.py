@@ -93,6 +93,7 @@ def test_p49_mig_instances_by_both_names(root):
     assert [each["uuid"] for each in found["devices"]] == [MIG_A, MIG_B]
     assert [each["memory_bytes"] for each in found["devices"]] == [20803747840, 5100273664]
     assert found["devices"][0]["numa"] == 3
+    assert "--visible virtual" in found["notes"][0]
 
 
 def test_p49_without_a_list_every_instance_of_a_cut_gpu_is_a_device(root):

@@ -126,12 +126,22 @@ def test_a_task_whose_list_nobody_shares_uses_all_of_it():
     assert seen(made, 1, {CUDA: "2,3"}) == ("2,3", "0,1", "0,1", "1")
 
 
-@pytest.mark.parametrize("labels", [("GPU-8932f937", "MIG-377e0049-554c-540b-93c6-d0976f8426cb"), ("MIG-GPU-8932/1/2", "1")])
+@pytest.mark.parametrize("labels", [("GPU-8932f937", "GPU-377e0049"), ("0000:01:00.0", "1")])
 def test_p49_labels_are_opaque(labels):
     made = plans.plan([plans.facts(0, 2, plans.gpus(*labels), CUDA)], visible="own")
     assert [seen(made, rank, {CUDA: ",".join(labels)}, visible="own")[0] for rank in (0, 1)] == list(labels)
     whole = plans.plan([plans.facts(0, 2, plans.gpus(*labels), CUDA)])
     assert seen(whole, 1, {CUDA: ",".join(labels)}) == (",".join(labels), "1", "1", "1")
+
+
+@pytest.mark.parametrize("labels", [("MIG-377e0049-554c-540b-93c6-d0976f8426cb", "MIG-8e4a8a9c"), ("MIG-GPU-8932/1/2", "1")])
+@pytest.mark.parametrize("listed", [True, False])
+def test_p49_one_mig_instance_per_process(labels, listed):
+    made = plans.plan([plans.facts(0, 2, plans.gpus(*labels), CUDA if listed else "")])
+    env = {CUDA: ",".join(labels)} if listed else {}
+    assert [seen(made, rank, env) for rank in (0, 1)] == [(labels[0], "0", "0", "0"), (labels[1], "0", "0", "1")]
+    tasks = [dataclasses.replace(task, devices=plans.gpus(*labels), visible=CUDA) for task in plans.tasks([0, 0])]
+    assert [seen(plans.plan(tasks), rank, {CUDA: ",".join(labels)})[0] for rank in (0, 1)] == list(labels)
 
 
 @pytest.mark.parametrize(
