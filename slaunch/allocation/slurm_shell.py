@@ -87,7 +87,7 @@ def gpu_args(env: Env, suffix: str) -> tuple[str, ...]:
     """Return the GPU request in the job's own form.
 
     A job that used --gres or --gpus-per-socket needs none: its steps get all of it by default. One that used --gpus-per-task
-    would give its steps one task's GPUs: the total is asked for instead.
+    would give its steps one task's GPUs: those of all tasks are asked for instead.
     """
     per_node = env.get("SLURM_GPUS_PER_NODE" + suffix)
     if per_node:
@@ -96,11 +96,20 @@ def gpu_args(env: Env, suffix: str) -> tuple[str, ...]:
     if total:
         return (f"--gpus={total}",)
     per_task = env.get("SLURM_GPUS_PER_TASK" + suffix)
-    return (f"--gpus={times(per_task, number(env, 'SLURM_NTASKS' + suffix))}",) if per_task else ()
+    return (gpus_of_tasks(env, suffix, per_task),) if per_task else ()
+
+
+def gpus_of_tasks(env: Env, suffix: str, per_task: str) -> str:
+    """Return the request for the GPUs of all tasks: by node where all nodes have equally many tasks, else in total."""
+    name = "SLURM_TASKS_PER_NODE" + suffix
+    per_node = set(counts.expand(env[name], name)) if env.get(name) else set()
+    if len(per_node) == 1:
+        return f"--gpus-per-node={times(per_task, per_node.pop())}"
+    return f"--gpus={times(per_task, number(env, 'SLURM_NTASKS' + suffix))}"
 
 
 def times(request: str, tasks: int) -> str:
-    """Return a GPU request for all tasks, from one for each task: "2" or "a100:2"."""
+    """Return a GPU request for some tasks, from one for each task: "2" or "a100:2"."""
     kind, colon, count = request.rpartition(":")
     check(count.isdecimal(), f"SLURM_GPUS_PER_TASK={request!r} is no request for GPUs")
     return f"{kind}{colon}{int(count) * tasks}"

@@ -45,7 +45,7 @@ SHELLS = {
     "slurm_batch_array": (1, 1, ()),
     "slurm_batch_export_none": (2, 1, ()),
     "slurm_batch_from_step": (2, 1, ()),
-    "slurm_batch_gpus_per_task": (2, 2, ("--gpus=8",)),
+    "slurm_batch_gpus_per_task": (2, 2, ("--gpus-per-node=4",)),
     "slurm_interactive_step": (2, 2, ()),
     "slurm_salloc": (2, 4, ("--gpus-per-node=2",)),
     "slurm_salloc_from_step": (2, 1, ()),

@@ -78,8 +78,9 @@ def test_p38_two_variables_for_one_request_are_both_dropped():
         ("slurm_salloc", {}, ("--gpus-per-node=2",)),
         ("slurm_salloc", {"SLURM_GPUS_PER_NODE": "a100:2"}, ("--gpus-per-node=a100:2",)),
         ("slurm_batch", {"SLURM_GPUS": "8"}, ("--gpus=8",)),
-        ("slurm_batch_gpus_per_task", {}, ("--gpus=8",)),
-        ("slurm_batch_gpus_per_task", {"SLURM_GPUS_PER_TASK": "a100:1"}, ("--gpus=a100:4",)),
+        ("slurm_batch_gpus_per_task", {}, ("--gpus-per-node=4",)),
+        ("slurm_batch_gpus_per_task", {"SLURM_GPUS_PER_TASK": "a100:1"}, ("--gpus-per-node=a100:2",)),
+        ("slurm_batch_gpus_per_task", {"SLURM_TASKS_PER_NODE": "3,1"}, ("--gpus=8",)),
     ],
 )
 def test_p52_gpus_are_asked_for_in_the_jobs_own_form(name, env, wanted):
