@@ -7,7 +7,7 @@ from slaunch.allocation.enclosing import restarts
 from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.nesting import has_step
 from slaunch.allocation.reader import Env, check, evidence, first_of, number, shown
-from slaunch.allocation.values import Allocation, Shell, StepShape
+from slaunch.allocation.values import Allocation, Evidence, Shell, StepShape
 from slaunch.errors import AllocationError
 
 NODES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
@@ -38,8 +38,25 @@ def read_shell(env: Env) -> Shell:
     parts = tuple(part_shape(env, f"_HET_GROUP_{i}") for i in groups)
     nodes = group_nodes(env, groups) if groups else job_nodes(env)
     shape = StepShape(sum(part.nodes for part in parts), het_groups=groups, parts=parts) if groups else part_shape(env, "")
-    allocation = Allocation("slurm", job, nodes=nodes, restarts=restarts(env), evidence=evidence(env), warnings=warnings(env))
+    allocation = Allocation("slurm", job, nodes=nodes, restarts=restarts(env), evidence=seen(env), warnings=warnings(env))
     return Shell(allocation, shape)
+
+
+def seen(env: Env) -> tuple[Evidence, ...]:
+    """Return what was asked of the job, as far as variables tell, and what becomes of it."""
+    return evidence(
+        env,
+        SLURM_JOB_ID="the job",
+        SLURM_JOB_NODELIST="its nodes: one agent on each",
+        SLURM_NTASKS="tasks asked for, not started: the agents start the workers",
+        SLURM_NTASKS_PER_NODE="tasks per node asked for, likewise",
+        SLURM_CPUS_PER_TASK="CPUs of such a task: an agent has the share of all of a node's tasks",
+        SLURM_JOB_CPUS_PER_NODE="CPUs of the job on each node: the agent's share",
+        SLURM_GPUS_PER_NODE="GPUs asked for",
+        SLURM_GPUS_PER_TASK="GPUs asked for, for each task",
+        SLURM_GPUS="GPUs asked for, in total",
+        SLURM_HET_SIZE="components of the job",
+    )
 
 
 def group_indices(env: Env) -> tuple[int, ...]:

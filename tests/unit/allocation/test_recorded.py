@@ -17,6 +17,9 @@ LAUNCHERS = {
     "mpich_in_pmi2_step": "hydra",
     "mpich_in_salloc": "hydra",
     "mpich_in_step": "hydra",
+    "mpich5": "hydra",
+    "mpich5_in_salloc": "hydra",
+    "mpich5_in_step": "hydra",
     "openmpi4": "openmpi",
     "openmpi4_in_batch": "openmpi",
     "openmpi4_in_pmix_step": "openmpi",
@@ -25,6 +28,7 @@ LAUNCHERS = {
     "openmpi5": "openmpi",
     "openmpi5_in_salloc": "openmpi",
     "srun_in_mpich": "slurm",
+    "srun_in_mpich5": "slurm",
     "srun_in_openmpi4": "slurm",
     "srun_pmi2_in_mpich": "slurm",
     "srun_pmix_in_openmpi4": "slurm",
@@ -253,6 +257,18 @@ def test_p72_a_step_without_the_shells_environment_is_reported():
 def test_a_step_of_one_task_in_a_larger_job_is_reported():
     for _, task in tasks("slurm_step_one_task"):
         assert any("one of the job's 2 nodes" in warning for warning in task.allocation.warnings)
+
+
+def test_p77_what_was_asked_and_what_becomes_of_it_are_both_told():
+    shell = read(processes("slurm_batch")[0].env)
+    told = {evidence.variable: (evidence.value, evidence.meaning) for evidence in shell.allocation.evidence}
+    assert told["SLURM_NTASKS"] == ("4", "tasks asked for, not started: the agents start the workers")
+    assert told["SLURM_JOB_NODELIST"][1] == "its nodes: one agent on each"
+
+
+def test_p15_one_task_for_each_gpu_is_as_good_as_one_for_each_node():
+    assert [task.slot.local_rank for _, task in tasks("slurm_step_gpus")] == [0, 1, 2, 3] * 2
+    assert {task.allocation.tasks_per_node for _, task in tasks("slurm_step_gpus")} == {(4, 4)}
 
 
 def test_ordinary_environments_have_no_warnings():
