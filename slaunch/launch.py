@@ -9,20 +9,25 @@ from typing import NoReturn
 
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
+from slaunch.allocation.claims import check_rank, heed
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
-from slaunch.errors import MissingToolError, PlanError
+from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
+from slaunch.node.files import problem
+from slaunch.node.nics import read_listed
 from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
+from slaunch.node.values import NodeFacts, Problem
 from slaunch.options import Options
 from slaunch.plan.build import build
+from slaunch.plan.commands import commands_of, in_container, interpreter, worker_argv
+from slaunch.plan.modes import find
 from slaunch.plan.notes import notes_of
+from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
-from slaunch.plan.workers import worker, worker_argv
 from slaunch.rendezvous.meet import Meeting, meet
 from slaunch.rendezvous.values import Membership
-from slaunch.slurm.step import step_call
 
 LOGS = "slaunch-logs"
 """Where logs go unless the user says otherwise: one folder per job below it, in the working directory."""
@@ -40,6 +45,7 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
         SlaunchError: for everything that keeps the workers from starting.
     """
     standing = read(env, options.scheduler, os.uname().nodename)
+    standing, options = heed(standing, options)
     for warning in standing.allocation.warnings:
         say(standing, f"note: {warning}")
     if isinstance(standing, Shell):
@@ -49,7 +55,9 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
 
 def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> NoReturn:
     """Replace this process by the scheduler's own starter, which runs slaunch on every node."""
-    call = step_call(shell, env, (sys.executable, "-m", "slaunch", *args), options.step_args)
+    from slaunch.slurm.start import start_call
+
+    call = start_call(shell, env, (sys.executable, "-m", "slaunch", *args), options.step_args)
     try:
         os.execvpe(call.argv[0], call.argv, dict(call.env))
     except FileNotFoundError:
@@ -62,7 +70,11 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
 
 def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     """Meet the other tasks, agree on the plan, and run this task's part of it."""
-    facts, reserved = probe(env, replace(options, log_dir=folder_to_check(options, task.allocation)))
+    for note in options.notes:
+        say(task, f"note: {note}")
+    facts, reserved = look(env, replace(options, log_dir=folder_to_check(options, task.allocation)))
+    facts = replace(facts, problems=(*facts.problems, *claims(task, options)))
+    options = replace(options, node_rank=own_number(facts, options))
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
         plan = plan_for(meeting.membership, options, task.allocation, env)
         meeting.agree(plan.digest)
@@ -70,8 +82,34 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
             say(task, f"note: {note}")
         if plan.layout == "task":
             meeting.close()
-            become(worker(plan, task.slot.rank, env, options), reserved, env)
+            become(lone(plan, task.slot.rank, env, options), reserved, env)
         return supervise(plan, meeting, reserved, options, env)
+
+
+def look(env: Mapping[str, str], options: Options) -> tuple[NodeFacts, Reserved]:
+    """This machine's facts, and its ports held, as the job's mode wants them."""
+    try:
+        own = read_listed(options.ips)[0].ip if options.ips else ""
+    except SlaunchError:  # `probe` finds it again, and tells it together with the other nodes' problems
+        own = ""
+    return probe(env, options, wish=find(options.mode).wish(options, own))
+
+
+def claims(task: Task, options: Options) -> tuple[Problem, ...]:
+    """What is wrong with the number that the user gave to this node."""
+    try:
+        check_rank(task, options)
+    except AllocationError as error:
+        return (problem(error),)
+    return ()
+
+
+def own_number(facts: NodeFacts, options: Options) -> int:
+    """This node's number: the user's, else its place among the addresses that the user listed; -1 = unknown."""
+    if options.node_rank >= 0 or not options.ips:
+        return options.node_rank
+    own = facts.addresses[0].ip
+    return options.ips.index(own) if own in options.ips else -1
 
 
 def plan_for(membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]) -> Plan:
@@ -80,8 +118,10 @@ def plan_for(membership: Membership, options: Options, allocation: Allocation, e
     if not job:
         first = membership.facts[0]
         job = f"{first.host}-{first.pid}"
-    argv = worker_argv(options.program, sys.executable, env)
-    return build(membership, options, allocation, argv, job, os.path.abspath(options.log_dir or f"{LOGS}/{job}"))
+    python = interpreter(options, sys.executable)
+    argv = in_container(options, worker_argv(options.program, python, env))
+    log_dir = os.path.abspath(options.log_dir or f"{LOGS}/{job}")
+    return build(membership, options, allocation, argv, job, log_dir, commands=commands_of(options, python, env))
 
 
 def job_name(options: Options, allocation: Allocation) -> str:
@@ -99,7 +139,7 @@ def folder_to_check(options: Options, allocation: Allocation) -> str:
 def supervise(plan: Plan, meeting: Meeting, reserved: Reserved, options: Options, env: Mapping[str, str]) -> int:
     """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
     node = plan.nodes[meeting.membership.rank]
-    specs = tuple(worker(plan, rank, env, options) for rank in node.ranks)
+    specs = crew(plan, node.index, env, options)
     star = meeting.star()
     reserved.release()
     report = run(plan, node.index, specs, star, env, options)
@@ -122,10 +162,12 @@ def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoRe
 
 
 def tell(report: RunReport) -> None:
-    """Print the closing block on the console."""
+    """Write the report beside the logs, and print the closing block on the console."""
+    from slaunch.report.json import write_json
     from slaunch.report.text import render
 
-    text = render(report, colour=sys.stderr.isatty())
+    failed = write_json(report)
+    text = render(replace(report, notes=(*report.notes, failed)) if failed else report, colour=sys.stderr.isatty())
     if text:
         print(text, file=sys.stderr, flush=True)
 

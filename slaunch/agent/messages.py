@@ -1,6 +1,7 @@
 """What agents say to each other while workers run, and its form on the wire.
 
     spoke → hub    WorkerFailed, StopAsked, CannotStart   at once
+                   ClientsDone                            when only services still run on the node
                    NodeEnded                              when nothing of the node's workers is left
     hub → spokes   StopWorkers                            everybody stops
                    Decided                                the verdict: everybody ends with it
@@ -39,6 +40,11 @@ class CannotStart:
 
 
 @dataclass(frozen=True)
+class ClientsDone:
+    """All workers of a node have ended with code 0, except services."""
+
+
+@dataclass(frozen=True)
 class NodeEnded:
     """All workers of a node have ended. `ended`: how many with code 0; `stuck`: processes that cannot be killed."""
 
@@ -61,7 +67,7 @@ class Decided:
     verdict: Verdict
 
 
-Message = WorkerFailed | StopAsked | CannotStart | NodeEnded | StopWorkers | Decided
+Message = WorkerFailed | StopAsked | CannotStart | ClientsDone | NodeEnded | StopWorkers | Decided
 
 
 def pack(message: Message) -> dict[str, Any]:
@@ -108,6 +114,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "WorkerFailed": lambda fields: WorkerFailed(_failure(fields["failure"])),
     "StopAsked": lambda fields: StopAsked(Stopped(**fields["stopped"]), fields["grace_s"]),
     "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
+    "ClientsDone": lambda fields: ClientsDone(),
     "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"])),
     "StopWorkers": lambda fields: StopWorkers(**fields),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),

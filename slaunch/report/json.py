@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import os
 
 from slaunch.agent.values import RunReport
+from slaunch.frozen import asdict
 
 FORMAT = 1
 """Raised when a field changes its meaning or goes; new fields may come at any time."""
+
+
+NAME = "report.json"
+"""Name of the report in the directory of the logs; the last run's."""
+
+
+def write_json(report: RunReport) -> str:
+    """Write the report beside the logs. What kept it from being written, in a line; "" if nothing did."""
+    path = os.path.join(report.log_dir, NAME)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(render_json(report))
+        os.replace(part, path)
+    except OSError as error:
+        return f"{path} was not written: {error.strerror}"
+    return ""
 
 
 def render_json(report: RunReport) -> str:

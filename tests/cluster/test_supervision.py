@@ -10,9 +10,10 @@ import os
 import signal
 import time
 
-from support.cluster import Cluster, Result
+from support.cluster import Cluster, Process, Result
 
 PATIENCE_S = 60
+WORKERS = 2  # on each node
 
 
 def worker(cluster: Cluster, name: str, text: str) -> str:
@@ -31,17 +32,22 @@ time.sleep(600)
 """A worker that says that it runs, and stays."""
 
 
+def fails_after_2_s(rank: int, code: int) -> str:
+    """As STAY, but for one worker."""
+    return STAY.replace("sleep(600)", f"sleep(2 if os.environ['RANK'] == '{rank}' else 600)\nsys.exit({code})")
+
+
 class Launch:
     """A step of slaunch agents that runs beside the test."""
 
-    def __init__(self, cluster: Cluster, script: str, *options: str, nodes: int = 4, workers: int = 2, srun: tuple[str, ...] = ()):
+    def __init__(self, cluster: Cluster, script: str, *options: str, nodes: int = 4, srun: tuple[str, ...] = ()):
         self.cluster = cluster
         self.place = f"{cluster.scratch}/{os.urandom(4).hex()}"
         os.mkdir(self.place)
         os.chmod(self.place, 0o777)
-        self.world = nodes * workers
+        self.world = nodes * WORKERS
         step = ("srun", f"-N{nodes}", "--ntasks-per-node=1", "-c2", *srun)
-        slaunch = ("slaunch", "--nproc-per-node", str(workers), "--log-dir", f"{self.place}/logs", *options, script)
+        slaunch = ("slaunch", "--nproc-per-node", str(WORKERS), "--log-dir", f"{self.place}/logs", *options, script)
         self.began = time.monotonic()
         self.process = cluster.start([*step, *slaunch], env={"PLACE": self.place})
 
@@ -64,6 +70,10 @@ class Launch:
         agents = [p.pid for p in own if any("slaunch" in word for word in p.argv) and p.argv[-1].endswith(".py")]
         return min(agents)
 
+    def srun(self) -> int:
+        """Process id of its srun."""
+        return min(p.pid for p in self.cluster.processes(f"PLACE={self.place}") if p.argv[0] == "srun")
+
     def step(self) -> str:
         """Its step id."""
         return self.cluster.run(["squeue", "--steps", "--noheader", "--user", "hpc", "--format=%i"]).stdout.split()[0]
@@ -76,8 +86,7 @@ def end_of(launch: Launch, fault_at: float, within_s: float) -> Result:
 
 
 def test_w3_w24_p73_p74_one_failing_worker_ends_the_step_with_its_code(cluster: Cluster) -> None:
-    script = worker(cluster, "fails", STAY.replace("time.sleep(600)", "time.sleep(2 if os.environ['RANK'] == '5' else 600); sys.exit(42)"))
-    done = Launch(cluster, script).result()
+    done = Launch(cluster, worker(cluster, "fails", fails_after_2_s(rank=5, code=42))).result()
     assert done.returncode == 42, done.stderr
     assert "rank 5 on n3 failed with exit code 42" in done.stderr
     assert sum(line.startswith("slaunch: rank") for line in done.stderr.splitlines()) == 1, done.stderr
@@ -138,11 +147,11 @@ def test_w24_a_cut_link_ends_the_job(cluster: Cluster) -> None:
     launch.up()
     cluster.cut("n2")
     cut_at = time.monotonic()
-    cluster.wait_until(
-        lambda: not [p for p in cluster.processes(f"PLACE={launch.place}") if p.argv[-1].endswith("stay.py") and p.node in ("n1", "n3")],
-        30,
-        lambda: "workers on the other nodes run on",
-    )
+
+    def others() -> list[Process]:
+        return [p for p in cluster.processes(f"PLACE={launch.place}") if p.node in ("n1", "n3", "n4")]
+
+    cluster.wait_until(lambda: not others(), 30, lambda: f"on the other nodes: {others()}")
     assert time.monotonic() - cut_at < 20
     cluster.join("n2")
     done = launch.result()
@@ -150,19 +159,14 @@ def test_w24_a_cut_link_ends_the_job(cluster: Cluster) -> None:
 
 
 def test_f128_p78_scancel_term_ends_the_step_in_good_order(cluster: Cluster) -> None:
-    saving = STAY.replace(
-        "time.sleep(600)",
-        """
-import signal
+    saving = """
+import os, signal, sys
 def save(number, frame):
     open(f"{os.environ['PLACE']}/saved.{os.environ['RANK']}", "w").close()
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
-open(f"{os.environ['PLACE']}/up.{os.environ['RANK']}", "w").close()
-while True: time.sleep(0.05)
-""",
-    ).replace('open(f"{os.environ[\'PLACE\']}/up.{os.environ[\'RANK\']}", "w").close()\n\nimport', "import", 1)
-    launch = Launch(cluster, worker(cluster, "saves", saving))
+"""
+    launch = Launch(cluster, worker(cluster, "saves", saving + STAY))
     launch.up()
     cluster.run(["scancel", "--signal=TERM", launch.step()])
     done = end_of(launch, time.monotonic(), 20)
@@ -171,16 +175,24 @@ while True: time.sleep(0.05)
     assert done.returncode == 143, done.stderr
 
 
-def test_f128_f129_ctrl_c_at_srun(cluster: Cluster) -> None:
+def test_f128_ctrl_c_at_srun(cluster: Cluster) -> None:
+    """With --disable-status srun passes the first one on; without, it asks for a second one and kills the step with that."""
+    launch = Launch(cluster, worker(cluster, "stay", STAY), srun=("--disable-status",))
+    launch.up()
+    os.kill(launch.srun(), signal.SIGINT)
+    done = end_of(launch, time.monotonic(), 20)
+    assert done.returncode == 130, done.stderr
+    assert "stopped by SIGINT" in done.stderr
+
+
+def test_f129_ctrl_c_twice_at_srun(cluster: Cluster) -> None:
     launch = Launch(cluster, worker(cluster, "stay", STAY))
     launch.up()
-    begin = time.monotonic()
-    os.killpg(launch.process.pid, signal.SIGINT)
+    srun = launch.srun()
+    os.kill(srun, signal.SIGINT)
     time.sleep(0.3)
-    os.killpg(launch.process.pid, signal.SIGINT)
-    done = end_of(launch, begin, 20)
-    assert done.returncode != 0
-    assert "stopped by SIGINT" in done.stderr
+    os.kill(srun, signal.SIGINT)
+    assert end_of(launch, time.monotonic(), 20).returncode != 0
 
 
 def test_p80_scancel_usr1_reaches_the_workers_and_the_job_goes_on(cluster: Cluster) -> None:
@@ -205,9 +217,7 @@ while not os.path.exists(f"{place}/end"): time.sleep(0.05)
 
 
 def test_w28_f127_a_stubborn_job_is_ended_after_its_grace(cluster: Cluster) -> None:
-    text = STAY.replace("import os", "import os, signal\nsignal.signal(15, signal.SIG_IGN)\nimport os", 1).replace(
-        "time.sleep(600)", "time.sleep(2 if os.environ['RANK'] == '0' else 600); sys.exit(9)"
-    )
+    text = "import signal\nsignal.signal(15, signal.SIG_IGN)\n" + fails_after_2_s(rank=0, code=9)
     launch = Launch(cluster, worker(cluster, "stubborn", text), "--grace", "2")
     launch.up()
     done = end_of(launch, time.monotonic(), 25)
@@ -235,23 +245,23 @@ def test_w24_a_dead_node_is_named(cluster: Cluster) -> None:
     os.mkdir(place)
     os.chmod(place, 0o777)
     slaunch = f"slaunch --nproc-per-node 2 --log-dir {place}/logs {script}"
-    batch = f"#!/bin/sh\nexport PLACE={place}\nsrun --no-kill -K0 -N4 --ntasks-per-node=1 {slaunch} 2>{place}/err\necho $? > {place}/code\n"
+    batch = f"#!/bin/sh\nexport PLACE={place}\nsrun --no-kill -K0 -N4 --ntasks-per-node=1 {slaunch} 2>{place}/err\n"
     path = f"{place}/job.sh"
     with open(path, "w") as file:
         file.write(batch)
-    submitted = cluster.run(["sbatch", "--parsable", "--no-kill", "-N4", "--ntasks-per-node=1", "-c2", "-o", f"{place}/out", path])
-    job = submitted.stdout.strip()
-    cluster.wait_until(
-        lambda: all(os.path.exists(f"{place}/up.{rank}") for rank in range(8)), PATIENCE_S, lambda: str(os.listdir(place))
-    )
+    options = ("--parsable", "--no-kill", "-N4", "--ntasks-per-node=1", "-c2", f"--output={place}/out")
+    job = cluster.run(["sbatch", *options, path]).stdout.strip()
+    running = [f"{place}/up.{rank}" for rank in range(8)]
+    cluster.wait_until(lambda: all(map(os.path.exists, running)), PATIENCE_S, lambda: str(os.listdir(place)))
     cluster.fail("n3")
     failed_at = time.monotonic()
 
-    def told() -> bool:
-        with open(f"{place}/err") as err:
-            return "lost the agent on node 2 (n3)" in err.read()
 
-    cluster.wait_until(told, 30, lambda: open(f"{place}/err").read())
+    def said() -> str:
+        with open(f"{place}/err") as err:
+            return err.read()
+
+    cluster.wait_until(lambda: "lost the agent on node 2 (n3)" in said(), 30, said)
     assert time.monotonic() - failed_at < 25
     cluster.heal("n3")
     cluster.run(["scancel", job])
