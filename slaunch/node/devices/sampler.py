@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,8 +52,47 @@ class Order:
     root: str = "/"
 
     def command(self) -> tuple[str, ...]:
-        """The command that carries it out. Start it with a pipe as standard input, and close that to end it."""
+        """The command that carries it out until its standard input ends."""
         return (sys.executable, "-m", "slaunch.node.devices.sampler", json.dumps(asdict(self)))
+
+
+class Sampling:
+    """The process that carries out an order, as its starter holds it."""
+
+    def __init__(self, order: Order, env: Mapping[str, str]) -> None:
+        """Start it, in a process group of its own: what the terminal or a scheduler signals is not for it."""
+        inner, self._outer = os.pipe()
+        argv = order.command()
+        try:
+            self._pid = os.posix_spawn(
+                argv[0], argv, dict(env), file_actions=[(os.POSIX_SPAWN_DUP2, inner, 0)], setpgroup=0, setsigmask=()
+            )
+        except OSError:
+            os.close(self._outer)
+            raise
+        finally:
+            os.close(inner)
+
+    def close(self, patience_s: float = 2.0) -> None:
+        """Let it end, and kill it if it does not in time: a driver may hang, and even hold it back from dying for a while."""
+        os.close(self._outer)
+        if not self._ended_within(patience_s):
+            os.kill(self._pid, signal.SIGKILL)
+            self._ended_within(patience_s)
+
+    def _ended_within(self, patience_s: float) -> bool:
+        deadline = time.monotonic() + patience_s
+        while not self._reaped():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        return True
+
+    def _reaped(self) -> bool:
+        try:
+            return os.waitpid(self._pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:  # someone else has waited for it
+            return True
 
 
 def read_order(text: str) -> Order:
@@ -153,7 +193,9 @@ def parent(pid: int) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out the order in the only argument."""
+    """Carry out the order in the only argument. Signals to all processes of a job step do not end it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
     return run(read_order(argv[0]))
 
 

@@ -6,6 +6,7 @@ import csv
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -116,9 +117,41 @@ def test_a_full_disk_ends_it_with_a_word(tmp_path):
     assert b"No space left on device" in told.stderr
 
 
+def sampling(tmp_path, interval_s=0.05):
+    order = sampler.Order(GPUS, {}, str(tmp_path / "log"), str(tmp_path / "table"), interval_s)
+    return sampler.Sampling(order, {"PATH": os.environ["PATH"], **environment("a100x4.txt")})
+
+
+def wait_for_rows(tmp_path, rows):
+    deadline = time.monotonic() + 30
+    while lines_of(tmp_path / "table") < rows and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return lines_of(tmp_path / "table")
+
+
+def test_it_goes_on_through_signals_to_the_job_and_ends_when_told(tmp_path):
+    running = sampling(tmp_path)
+    try:
+        before = wait_for_rows(tmp_path, 3)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            os.kill(running._pid, number)
+        assert wait_for_rows(tmp_path, before + 4) >= before + 4
+    finally:
+        running.close()
+
+
+def test_it_is_killed_when_it_hangs(tmp_path):
+    running = sampling(tmp_path)
+    wait_for_rows(tmp_path, 3)
+    os.kill(running._pid, signal.SIGSTOP)
+    running.close(patience_s=1.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(running._pid, 0)
+
+
 def test_it_ends_with_its_starter(tmp_path):
-    order = sampler.Order(GPUS, {}, str(tmp_path / "log"), str(tmp_path / "table"), 60.0)
-    env = {"PATH": os.environ["PATH"], **environment("a100x4.txt")}
-    with subprocess.Popen(order.command(), env=env, stdin=subprocess.PIPE) as process:
-        process.stdin.close()
-        assert process.wait(timeout=30) == 0
+    running = sampling(tmp_path, 60.0)
+    wait_for_rows(tmp_path, 3)
+    running.close(patience_s=30.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(running._pid, 0)
