@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from slaunch.allocation.values import Shell, StepCall
+from slaunch.allocation.values import Allocation, Shell, StepCall
 from slaunch.errors import AllocationError
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 
 FLAVOURS = (
     ("openmpi", re.compile(r"\((?:Open MPI|OpenRTE)\)")),
@@ -42,6 +42,10 @@ def flavour(version: str, program: str) -> str:
         f"`{program} --version` printed {first[0] if first else 'nothing'!r}",
         "start it yourself, one process per host: mpirun … slaunch …",
     )
+
+
+INTEL_SETTINGS = {"I_MPI_PIN": "off", "I_MPI_JOB_RESPECT_PROCESS_PLACEMENT": "off"}
+"""No binding, and one process per host whatever the job's own placement says (Intel MPI developer reference)."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,9 @@ def mpirun_call(
     """
     if launcher.kind == "openmpi" and launcher.root:
         check_root(env, extra)
-    argv = (launcher.program, *_OPTIONS[launcher.kind](shell.allocation.nodes, env), *extra, *inner)
-    settings = {"I_MPI_PIN": "off"} if launcher.kind == "intelmpi" else {}
+    allocation = replace(shell.allocation, nodes=shell.allocation.nodes[: shell.shape.nodes])
+    argv = (launcher.program, *_OPTIONS[launcher.kind](allocation, env), *extra, *inner)
+    settings = INTEL_SETTINGS if launcher.kind == "intelmpi" else {}
     return StepCall(argv, {**env, **settings})
 
 
@@ -97,35 +102,46 @@ def exported(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name in sorted(env) if name.isidentifier() and name not in HOST_BOUND and not name.startswith(NOT_OURS))
 
 
-def _openmpi(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def _openmpi(allocation: Allocation, env: Mapping[str, str]) -> tuple[str, ...]:
     """`mpirun(1)`; it hands on no variables but those named."""
     exports = tuple(word for name in exported(env) for word in ("-x", name))
-    slots = ",".join(f"{host}:1" for host in hosts)
-    return ("--host", slots, "-np", str(len(hosts)), "--map-by", "ppr:1:node", "--bind-to", "none", *exports)
+    slots = ",".join(f"{host}:1" for host in allocation.nodes)
+    return ("--host", slots, "-np", str(len(allocation.nodes)), "--map-by", "ppr:1:node", "--bind-to", "none", *exports)
 
 
-def _hydra(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def _hydra(allocation: Allocation, env: Mapping[str, str]) -> tuple[str, ...]:
     """`mpiexec(1)` of MPICH; it hands on all variables."""
-    return ("-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1", "-bind-to", "none")
+    return ("-hosts", ",".join(allocation.nodes), "-n", str(len(allocation.nodes)), "-ppn", "1", "-bind-to", "none")
 
 
-def _intelmpi(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Intel's mpiexec.hydra; pinning is switched off by I_MPI_PIN."""
-    return ("-hosts", ",".join(hosts), "-n", str(len(hosts)), "-ppn", "1")
+def _intelmpi(allocation: Allocation, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Intel's mpiexec.hydra. In a job it finds hosts and start-up itself; named hosts would make it use ssh."""
+    hosts = ("-hosts", ",".join(allocation.nodes)) if allocation.launcher == "hostfile" else ()
+    return (*hosts, "-n", str(len(allocation.nodes)), "-ppn", "1")
 
 
-def _pals(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def _pals(allocation: Allocation, env: Mapping[str, str]) -> tuple[str, ...]:
     """Cray PALS' mpiexec (ALCF user guides)."""
-    return ("--envall", "--hosts", ",".join(hosts), "-n", str(len(hosts)), "--ppn", "1", "--cpu-bind", "none")
+    return (
+        "--envall",
+        "--hosts",
+        ",".join(allocation.nodes),
+        "-n",
+        str(len(allocation.nodes)),
+        "--ppn",
+        "1",
+        "--cpu-bind",
+        "none",
+    )
 
 
-def _jsrun(hosts: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def _jsrun(allocation: Allocation, env: Mapping[str, str]) -> tuple[str, ...]:
     """IBM's jsrun: one resource set per host with all its CPUs and GPUs (OLCF and LLNL user guides)."""
     resources = ("--cpu_per_rs", "ALL_CPUS", "--gpu_per_rs", "ALL_GPUS")
-    return ("--nrs", str(len(hosts)), "--rs_per_host", "1", "--tasks_per_rs", "1", *resources, "--bind", "none")
+    return ("--nrs", str(len(allocation.nodes)), "--rs_per_host", "1", "--tasks_per_rs", "1", *resources, "--bind", "none")
 
 
-_OPTIONS: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]]] = {
+_OPTIONS: Mapping[str, Callable[[Allocation, Mapping[str, str]], tuple[str, ...]]] = {
     "openmpi": _openmpi,
     "hydra": _hydra,
     "intelmpi": _intelmpi,

@@ -1,11 +1,12 @@
 """The mpirun command."""
 
 import pytest
-from support.recorded import processes
+from support.recorded import files, processes
 
 from slaunch.allocation.mpirun import Launcher, exported, flavour, mpirun_call
 from slaunch.allocation.select import read
 from slaunch.errors import AllocationError
+from slaunch.frozen import replace
 
 VERSIONS = {
     "mpirun.openmpi (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n": "openmpi",
@@ -44,7 +45,7 @@ def test_an_unknown_launcher_is_named(text):
     ("kind", "options"),
     [
         ("hydra", "-hosts cn01,cn02 -n 2 -ppn 1 -bind-to none"),
-        ("intelmpi", "-hosts cn01,cn02 -n 2 -ppn 1"),
+        ("intelmpi", "-n 2 -ppn 1"),
         ("pals", "--envall --hosts cn01,cn02 -n 2 --ppn 1 --cpu-bind none"),
         ("jsrun", "--nrs 2 --rs_per_host 1 --tasks_per_rs 1 --cpu_per_rs ALL_CPUS --gpu_per_rs ALL_GPUS --bind none"),
     ],
@@ -54,6 +55,18 @@ def test_one_unbound_process_on_each_host(kind, options):
     assert made.argv == ("mpirun", *options.split(), "--x", "y z", *INNER)
     assert made.env["PBS_JOBID"] == "418.pbs01"
     assert made.env.get("I_MPI_PIN") == ("off" if kind == "intelmpi" else None)
+
+
+def test_intel_mpi_finds_a_jobs_hosts_itself_and_is_told_those_of_a_host_file():
+    env = {"SLAUNCH_HOSTFILE": "h"}
+    made = mpirun_call(Launcher("mpiexec", "intelmpi"), read(env, read_text=files({"h": "a\nb\n"})), env, INNER)
+    assert made.argv == ("mpiexec", "-hosts", "a,b", "-n", "2", "-ppn", "1", *INNER)
+
+
+def test_fewer_hosts_than_the_job_has():
+    standing, env = shell()
+    one = replace(standing, shape=replace(standing.shape, nodes=1))
+    assert mpirun_call(Launcher("mpiexec", "hydra"), one, env, INNER).argv[1:5] == ("-hosts", "cn01", "-n", "1")
 
 
 def test_p45_open_mpi_does_not_bind_and_hands_on_what_makes_sense_elsewhere():
