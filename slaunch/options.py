@@ -14,12 +14,30 @@ class Program:
     Attributes:
         target: a script path, a module name or an executable, as typed.
         args: its arguments, untouched.
-        kind: "script" (by this interpreter, unbuffered, if it ends in `.py`; else executed), "module" (`-m`) or "code" (`-c`).
+        kind: "script" (by this interpreter, unbuffered, if it ends in `.py`; else executed), "module" (`-m`), "code" (`-c`),
+            "python" (by this interpreter, whatever its name) or "executable" (executed, whatever its name).
     """
 
     target: str
     args: tuple[str, ...] = ()
     kind: str = "script"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A program for some of the ranks, from the file that `--roles` names.
+
+    Attributes:
+        name: what it is called in errors, and as ROLE_NAME.
+        ranks: pairs (first, last) of global ranks; () = all that no other part names.
+        program: what these workers run.
+        env: variables that they get beside the others, as (name, value).
+    """
+
+    name: str
+    ranks: tuple[tuple[int, int], ...]
+    program: Program
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,7 +51,7 @@ class Options:
         visible: which devices a worker sees: "all" (the node's selected ones; LOCAL_RANK i means device i), "own" (only its own,
             as index 0) or "virtual" (as "own", and LOCAL_RANK says 0 too, for scripts that take it for a device index).
         contracts: names of the worker-environment contracts, e.g. ("paddle", "torch").
-        mode: job mode, by name; "collective" here.
+        mode: job mode, by name: "collective", "ps", "ps_heter", "rpc", "ipu", or another registered one.
         rendezvous: "auto", "mpi", "slurm" or another registered back end.
         scheduler: name of the reader to use, or "auto" (by evidence).
         job_id: name of the job for logs and workers; empty = the scheduler's id.
@@ -44,8 +62,32 @@ class Options:
         bind: CPU binding policy, "auto" or "none" (more with the binding policies).
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
-        tee: rank numbers whose output is copied to the console (rank 0 by default).
+        tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
         step_args: extra arguments for the srun/mpirun that slaunch starts itself.
+        nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
+        node_rank: number of this node as the user gives it; -1 = not given.
+        master: where nodes meet that no scheduler started together: "host:port" or "etcd://host:port"; empty = nowhere.
+        host: this node's own address for its peers; empty = chosen by rule.
+        one_per: what one worker is started for where `nproc_per_node` is 0: "" (a device, or one worker for the node), "device",
+            "cpu", "auto" (a device, else a CPU) or "node".
+        tee_local, mute_local: local ranks whose output is copied to the console on every node beside `tee`, or is not despite it.
+        log_level: "debug" (tells the whole configuration at the start), "info" or "warning" (no notes).
+        python: interpreter of the workers' Python programs; empty = the one that runs slaunch.
+        container: command that runs its arguments inside a container; goes in front of each worker's command.
+        parts: programs by rank, where not all workers run the same; `program` is then that of the first part.
+        role: name of the workers' role, for ROLE_NAME.
+        start_port: first of the consecutive ports of a node's workers; 0 = free ports.
+        ips: addresses of the nodes as the user lists them; one of them must be this node's. () = not listed.
+        server_num, trainer_num, coordinator_num: servers, trainers and coordinators on each node (modes "ps", "ps_heter").
+        heter_num: workers of each further stage on each node (mode "ps_heter").
+        heter_devices: kind of device of each further stage.
+        servers, trainers, coordinators: endpoints "ip:port" of all of them, where the user fixes them; else ().
+        heters: endpoints of each further stage, likewise.
+        gloo_port: port of the gloo rendezvous where endpoints are fixed; 0 = a free one.
+        with_gloo: value of PADDLE_WITH_GLOO.
+        auto_parallel_config: absolute path of Paddle's JSON file for a tuning step before the workers start; empty = none.
+        tuning: what happens with it: "first" (the step, then the workers), "only" (the step alone) or "skip" (the workers alone).
+        notes: what the user should know about options that had no effect, one line each.
         origins: where each option's value came from ("command line", "SLAUNCH_…", "file …", "default"), by option name.
     """
 
@@ -68,4 +110,32 @@ class Options:
     log_overwrite: bool = False
     tee: tuple[int, ...] = (0,)
     step_args: tuple[str, ...] = ()
+    nnodes: tuple[int, int] = (0, 0)
+    node_rank: int = -1
+    master: str = ""
+    host: str = ""
+    one_per: str = ""
+    tee_local: tuple[int, ...] = ()
+    mute_local: tuple[int, ...] = ()
+    log_level: str = "info"
+    python: str = ""
+    container: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    role: str = "default"
+    start_port: int = 0
+    ips: tuple[str, ...] = ()
+    server_num: int = 0
+    trainer_num: int = 0
+    coordinator_num: int = 0
+    heter_num: tuple[int, ...] = ()
+    heter_devices: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    trainers: tuple[str, ...] = ()
+    coordinators: tuple[str, ...] = ()
+    heters: tuple[tuple[str, ...], ...] = ()
+    gloo_port: int = 0
+    with_gloo: str = "1"
+    auto_parallel_config: str = ""
+    tuning: str = "first"
+    notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)

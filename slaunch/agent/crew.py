@@ -6,7 +6,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from slaunch._failpoint import failpoint
 from slaunch.agent import oom, process, tree
@@ -58,7 +58,15 @@ class Place:
 class Crew:
     """Starts, signals, reaps and clears away this node's workers; tells what happened as events."""
 
-    def __init__(self, place: Place, selector: selectors.BaseSelector, mark: str, guardian: Guardian) -> None:
+    def __init__(
+        self,
+        place: Place,
+        selector: selectors.BaseSelector,
+        mark: str,
+        guardian: Guardian,
+        watch: Callable[[Worker], None] = lambda worker: None,
+    ) -> None:
+        self._watch = watch
         self.workers: dict[int, Worker] = {}
         self.events: list[Event] = []
         self.sweep_due = float("inf")
@@ -67,11 +75,38 @@ class Crew:
         self._mark = mark
         self._guardian = guardian
         self._killing = False
+        self._waiting: tuple[tuple[WorkerSpec, ...], Mapping[str, str]] = ((), {})
         self._group = oom.own_group()
         self._oom_before = oom.count(self._group)
 
+    @property
+    def ranks(self) -> frozenset[int]:
+        """All workers of this node, those that wait for their start included."""
+        return frozenset(self.workers) | {spec.rank for spec in self._waiting[0]}
+
     def start(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
-        """Start all workers; the first problem ends the starting and is told as an event."""
+        """Start all workers, or those that must end before the others start; the first problem is told as an event."""
+        first = tuple(spec for spec in specs if spec.first)
+        if first:
+            self._waiting = tuple(spec for spec in specs if not spec.first), env
+        self._start_all(first or specs, env)
+
+    def _start_waiting(self) -> None:
+        """The workers that waited for others to end."""
+        specs, env = self._waiting
+        self._waiting = (), {}
+        self._start_all(specs, env)
+
+    def _drop_waiting(self) -> None:
+        """The workers that wait will not be started."""
+        place = self._place
+        for spec in self._waiting[0]:
+            never = Failure(spec.rank, spec.local_rank, place.node, place.host, 0, 0, 0, time.time(), told=True)
+            self.events.append(WorkerExited(spec.rank, never))
+        self._waiting = (), {}
+
+    def _start_all(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
+        """Start workers; the first problem ends the starting and is told as an event."""
         try:
             prepare(self._place.log_dir)
             for spec in specs:
@@ -97,9 +132,11 @@ class Crew:
         self.workers[spec.rank] = worker
         if worker.pidfd >= 0:
             self._selector.register(worker.pidfd, selectors.EVENT_READ, lambda: self._reap(worker))
+        self._watch(worker)
 
     def signal(self, number: int) -> None:
         """Send a stop signal to every worker's process group; one that is dead already is reaped first, as not told."""
+        self._drop_waiting()
         alive = [worker for worker in self.workers.values() if not worker.ended and not self._reap(worker)]
         for worker in alive:
             worker.told = True
@@ -119,6 +156,7 @@ class Crew:
     def kill(self) -> None:
         """Kill everything that stems from a worker, and keep doing so."""
         self._killing = True
+        self._drop_waiting()
         for worker in self.workers.values():
             worker.told = True
         self.look()
@@ -182,6 +220,8 @@ class Crew:
             os.close(worker.pidfd)
         code = os.waitstatus_to_exitcode(status)
         self.events.append(WorkerExited(worker.spec.rank, self._failure(worker, code, now) if code else None))
+        if worker.spec.first and not code:
+            self._start_waiting()
         return True
 
     def _failure(self, worker: Worker, code: int, now: float) -> Failure:

@@ -6,7 +6,7 @@ import signal
 from math import inf
 
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
-from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.agent.verdict import Findings, decide, is_settled
@@ -31,6 +31,7 @@ class Hub:
         stop_by: deadline of the workers' stop, monotonic; inf while the job runs.
         deadline: when the hub decides with what it has, monotonic.
         decided: the verdict, once given.
+        clients: nodes that have workers other than services, not all of which have ended; () where the job has no services.
     """
 
     hosts: tuple[str, ...]
@@ -40,6 +41,7 @@ class Hub:
     stop_by: float = inf
     deadline: float = inf
     decided: Verdict | None = None
+    clients: frozenset[int] = frozenset()
 
 
 Result = tuple[Hub, tuple[Action, ...]]
@@ -56,6 +58,8 @@ def step(hub: Hub, event: Event, now: float) -> Result:  # noqa: PLR0911 - one l
             return on_stop_asked(hub, replace(stopped, time_s=stopped.time_s - offset_s), grace_s, now)
         case AgentSaid(sender, CannotStart(problem), _):
             return on_cannot_start(hub, sender, problem, now)
+        case AgentSaid(sender, ClientsDone(), _):
+            return on_clients_done(hub, sender, now)
         case AgentSaid(sender, NodeEnded(ended, stuck), _):
             return on_ended(hub, sender, ended, stuck, now)
         case AgentGone(index, why, time_s):
@@ -92,12 +96,22 @@ def order_stop(hub: Hub, number: int, grace_s: float, now: float) -> Result:
     return hub, (TellAll(StopWorkers(number, grace_s)),)
 
 
+def on_clients_done(hub: Hub, sender: int, now: float) -> Result:
+    """Only services are left on a node; once that holds for all, services have nobody to serve, and end (W41)."""
+    left = hub.clients - {sender}
+    done = bool(hub.clients) and not left
+    hub = replace(hub, clients=left)
+    return order_stop(hub, signal.SIGTERM, hub.grace_s, now) if done else (hub, ())
+
+
 def on_ended(hub: Hub, sender: int, ended: int, stuck: tuple[Stuck, ...], now: float) -> Result:
     """A node is done."""
     if sender not in hub.pending:
         return hub, ()
     found = replace(hub.found, ended=hub.found.ended + ended, stuck=hub.found.stuck + stuck)
-    return maybe_decide(replace(hub, found=found, pending=hub.pending - {sender}), now)
+    hub, actions = on_clients_done(replace(hub, found=found, pending=hub.pending - {sender}), sender, now)
+    hub, more = maybe_decide(hub, now)
+    return hub, actions + more
 
 
 def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:

@@ -28,7 +28,7 @@ from slaunch.agent.events import (
     TreeSeen,
     WorkerExited,
 )
-from slaunch.agent.messages import CannotStart, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.errors import AgentLostError
 from slaunch.frozen import dataclass, replace
@@ -66,6 +66,7 @@ class Node:
         stopped: the job is being stopped.
         left: what was last seen of the workers' processes.
         verdict: the job's verdict, as soon as it is known here.
+        services: ranks of its workers that serve others; they are told to end when all others of the job have ended.
     """
 
     index: int
@@ -81,6 +82,7 @@ class Node:
     stopped: bool = False
     left: tuple[Stuck, ...] = ()
     verdict: Verdict | None = None
+    services: frozenset[int] = frozenset()
 
 
 Result = tuple[Node, tuple[Action, ...]]
@@ -123,9 +125,14 @@ def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
     """A worker is gone; a failure stops the rest at once."""
     node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
     if event.failure is None or event.failure.told:
-        return node, ()
+        return node, (Tell(HUB, ClientsDone()),) if only_services(node, event.rank) else ()
     node = replace(node, failures=(*node.failures, event.failure))
     return also((Tell(HUB, WorkerFailed(event.failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
+
+
+def only_services(node: Node, gone: int) -> bool:
+    """Whether the worker that has just gone was the last that is no service."""
+    return node.phase == "running" and bool(node.alive) and node.alive <= node.services and gone not in node.services
 
 
 def maybe_clear(node: Node, now: float) -> Result:

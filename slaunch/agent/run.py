@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from slaunch.agent import supervisor
 from slaunch.agent.console import Console
-from slaunch.agent.crew import Crew, Place
+from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.linux import become_subreaper, open_signalfd
 from slaunch.agent.loop import Loop
@@ -19,6 +19,7 @@ from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Star
 from slaunch.frozen import replace
 from slaunch.options import Options
+from slaunch.plan.modes.logs import serves
 from slaunch.plan.values import Plan, WorkerSpec
 
 FLUSH_S = 2.0
@@ -47,11 +48,11 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     console = Console(out=1)
     try:
         with selectors.DefaultSelector() as selector:
-            crew = Crew(place, selector, mark, guardian)
+            crew = Crew(place, selector, mark, guardian, lambda worker: watch_output(console, worker, plan, options))
             try:
                 crew.start(specs, base_env)
-                watch_output(console, crew, options.tee)
-                state = supervisor.start(own_node, hosts_of(plan), frozenset(crew.workers), options.grace_s)
+                services = frozenset(spec.rank for spec in specs if spec.service)
+                state = supervisor.start(own_node, hosts_of(plan), crew.ranks, options.grace_s, services, clients_of(plan))
                 verdict = Loop(state, crew, star, console, signals.descriptor).run(selector)
             finally:
                 crew.close()
@@ -71,12 +72,20 @@ def hosts_of(plan: Plan) -> tuple[str, ...]:
     return tuple(node.host for node in plan.nodes)
 
 
-def watch_output(console: Console, crew: Crew, tee: tuple[int, ...]) -> None:
-    """Copy the output of the ranks that the user chose; with their rank in front if there are several."""
-    several = len(tee) > 1
-    for rank, worker in sorted(crew.workers.items()):
-        if rank in tee:
-            console.add(worker.log, worker.log_start, f"[{rank}] " if several else "")
+def clients_of(plan: Plan) -> frozenset[int]:
+    """Nodes that have workers other than services; () where the job has no services."""
+    if not any(serves(role) for node in plan.nodes for role in node.roles):
+        return frozenset()
+    return frozenset(node.index for node in plan.nodes if not all(serves(role) for role in node.roles))
+
+
+def watch_output(console: Console, worker: Worker, plan: Plan, options: Options) -> None:
+    """Copy the output of a worker that the user chose; with its rank in front if there are several."""
+    spec, tee = worker.spec, options.tee
+    chosen = spec.rank in tee or -1 in tee or spec.local_rank in options.tee_local or (spec.first and spec.node == 0)
+    several = plan.world > 1 and (len(tee) > 1 or -1 in tee or bool(options.tee_local))
+    if chosen and spec.local_rank not in options.mute_local:
+        console.add(worker.log, worker.log_start, f"[{spec.rank}] " if several else "")
 
 
 def report(plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...]) -> RunReport:

@@ -20,10 +20,26 @@ class State:
     hub: Hub | None = None
 
 
-def start(index: int, hosts: tuple[str, ...], ranks: frozenset[int], grace_s: float) -> State:
-    """An agent whose workers `ranks` have just been started."""
-    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks)
-    return State(node, Hub(hosts, grace_s, frozenset(range(len(hosts)))) if index == HUB else None)
+def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds of them
+    index: int,
+    hosts: tuple[str, ...],
+    ranks: frozenset[int],
+    grace_s: float,
+    services: frozenset[int] = frozenset(),
+    clients: frozenset[int] = frozenset(),
+) -> State:
+    """An agent whose workers `ranks` have just been started.
+
+    Args:
+        index: this node.
+        hosts: host names by node.
+        ranks: this node's workers.
+        grace_s: seconds between the request to stop and SIGKILL.
+        services: those of them that serve others.
+        clients: nodes that have workers other than services; () where the job has no services.
+    """
+    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services)
+    return State(node, Hub(hosts, grace_s, frozenset(range(len(hosts))), clients=clients) if index == HUB else None)
 
 
 def wake_at(state: State) -> float:

@@ -1,34 +1,88 @@
-"""Numbers that the user gives although the launcher knows them: they must agree."""
+"""What the user says of nodes although the launcher knows: it must agree, and where it is not needed it is left aside."""
 
 from __future__ import annotations
 
 from slaunch.allocation.values import Shell, Task
-from slaunch.errors import AllocationError
+from slaunch.errors import AllocationError, UsageError
+from slaunch.frozen import replace
+from slaunch.options import Options
 
 
-def check_claims(standing: Task | Shell, nodes: int | None = None, rank: int | None = None) -> None:
-    """Refuse a number of nodes or a rank that differs from the launcher's.
+def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Options]:
+    """Check the number of nodes that the user wants, and return what follows from it.
 
-    A rank that a script passes is often one that the batch shell expanded too early, so that every node claims the same.
+    A step that slaunch starts itself gets as many nodes as the user wants, at most all. An address to meet at is dropped, with a
+    note, where a scheduler or MPI started all tasks.
 
-    Args:
-        standing: what the launcher says.
-        nodes: number of nodes that the user gave; None = not given.
-        rank: rank of this node's task that the user gave; None = not given.
+    Raises:
+        AllocationError: the launcher has fewer or more nodes than the user says.
+        UsageError: several nodes are wanted of a machine alone, without a place to meet.
+    """
+    if options.nnodes != (0, 0):
+        standing = check_nodes(standing, options)
+    started = isinstance(standing, Shell) or standing.slot.size > 1
+    if options.master and options.rendezvous == "auto" and started:
+        source = options.origins.get("master", "--master")
+        note = f"{source}={options.master}: not needed, {standing.allocation.launcher} started all tasks"
+        options = replace(options, master="", notes=(*options.notes, note))
+    return standing, options
+
+
+def check_nodes(standing: Task | Shell, options: Options) -> Task | Shell:
+    """Compare with the launcher's number of nodes; of a shell's, take what is wanted."""
+    least, most = options.nnodes
+    if isinstance(standing, Shell):
+        known = standing.shape.nodes
+        if least > known or (most < known and standing.shape.het_groups):
+            raise disagreement(standing, options, known)
+        return replace(standing, shape=replace(standing.shape, nodes=min(most, known)))
+    known = len(standing.allocation.nodes)
+    alone = standing.slot.size == 1 and known <= 1
+    if alone and least > 1:
+        if options.master:
+            return standing
+        raise UsageError(
+            f"start on {wanted(options)} nodes",
+            f"{source(options)}, but one task alone was started, and no --master tells where to meet",
+            "start it with srun or mpirun, or name --master HOST:PORT on every node",
+        )
+    if known and not alone and not least <= known <= most:
+        raise disagreement(standing, options, known)
+    return standing
+
+
+def check_rank(task: Task, options: Options) -> None:
+    """Refuse a node number that differs from the launcher's (P13).
+
+    A number that a script passes is often one that the batch shell expanded too early, so that every node claims the same.
 
     Raises:
         AllocationError: they differ.
     """
-    known = standing.shape.nodes if isinstance(standing, Shell) else len(standing.allocation.nodes)
-    if nodes is not None and known and nodes != known:
-        raise _disagreement(standing, f"{nodes} nodes were given", f"has {known}")
-    if rank is not None and isinstance(standing, Task) and rank != standing.slot.rank:
-        raise _disagreement(standing, f"rank {rank} was given", f"says this task is rank {standing.slot.rank}")
+    given, known = options.node_rank, task.slot.node
+    if given >= 0 and task.slot.size > 1 and task.allocation.nodes and given != known:
+        raise AllocationError(
+            "number the nodes",
+            f"{options.origins.get('node_rank', 'node_rank')}={given}, but {task.allocation.launcher} says this is node {known}",
+            "leave it out: slaunch reads it from the launcher (in double quotes a shell expands such a variable too early)",
+        )
 
 
-def _disagreement(standing: Task | Shell, given: str, known: str) -> AllocationError:
+def disagreement(standing: Task | Shell, options: Options, known: int) -> AllocationError:
+    """The error of two different numbers of nodes."""
     return AllocationError(
-        "start as the user and the launcher both say",
-        f"{given}, but {standing.allocation.launcher} {known}",
-        "leave it out: slaunch reads it from the launcher (in quotes, a shell expands such a variable too early)",
+        f"start on {wanted(options)} nodes",
+        f"{source(options)}, but {standing.allocation.launcher} has {known}",
+        "leave it out: slaunch reads it from the launcher; or ask the scheduler for another number",
     )
+
+
+def wanted(options: Options) -> str:
+    """The number of nodes as the user gave it."""
+    least, most = options.nnodes
+    return str(least) if least == most else f"{least}:{most}"
+
+
+def source(options: Options) -> str:
+    """The option and its value."""
+    return f"{options.origins.get('nnodes', 'nnodes')}={wanted(options)}"

@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from slaunch.allocation.claims import heed
 from slaunch.allocation.select import read, sightings
 from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
 from slaunch.frozen import dataclass, replace
-from slaunch.launch import plan_for
-from slaunch.node.probe import probe
+from slaunch.launch import look, plan_for
 from slaunch.options import Options
 from slaunch.plan.assume import assume
 from slaunch.plan.values import Plan
@@ -43,6 +43,7 @@ def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
     recorded = read_environment(request.env_file) if request.env_file else None
     options = read_options(request.rest, env if recorded is None else recorded)
     standing = read(env if recorded is None else recorded, options.scheduler, os.uname().nodename)
+    standing, options = heed(standing, options)
     text = answer(request, options, standing, env if recorded is None else recorded, live=recorded is None)
     if isinstance(standing, Shell) or standing.slot.rank == 0 or recorded is not None:
         print(text)
@@ -101,7 +102,7 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
 
 def foresee(options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> tuple[Plan, Membership]:
     """The plan: from a real meeting where all tasks of a step are here, else with every node taken to be like this one."""
-    facts, reserved = probe(env, replace(options, log_dir=""))
+    facts, reserved = look(env, replace(options, log_dir=""))
     reserved.release()
     if live and isinstance(standing, Task) and standing.slot.size > 1:
         with meet(standing, facts, options, env, lambda line: None) as meeting:

@@ -1,90 +1,45 @@
-"""The option table, and how a command line and the environment become `Options`.
+"""How a command line, variables and configuration files become `Options`.
 
-One row per option; help, environment variable, parsing and the configuration print-out all come from the row. Options are written
-with dashes or underscores (`--nproc-per-node`, `--nproc_per_node`), are never abbreviated, and end where the program begins:
-everything after it belongs to the program.
+    slaunch [options] PROGRAM …             the options of this module
+    slaunch torchrun [options] PROGRAM …    torchrun's (`cli.torchrun`)
+    slaunch paddle [options] PROGRAM …      Paddle's (`cli.paddle`); `slaunch fleetrun` is the same
+
+The command line is stronger than variables, these than files, these than defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
+from slaunch.cli.roles import read_roles
+from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
+from slaunch.cli.texts import (
+    bounds,
+    filled,
+    natural,
+    one_of,
+    port,
+    positive,
+    ranks,
+    seconds,
+    shell_words,
+    truth,
+    words,
+)
 from slaunch.errors import UsageError
-from slaunch.frozen import dataclass, names
+from slaunch.frozen import names
 from slaunch.options import Options, Program
 
-TRUTH = {
-    **dict.fromkeys(("y", "yes", "t", "true", "on", "1"), True),
-    **dict.fromkeys(("n", "no", "f", "false", "off", "0"), False),
-}
+DIALECTS = {"torchrun": "slaunch.cli.torchrun", "paddle": "slaunch.cli.paddle", "fleetrun": "slaunch.cli.paddle"}
+"""First words that bring another launcher's options, and the module that knows these."""
+
+MODES = ("collective", "ps", "ps-heter", "rpc", "ipu")
 
 
-@dataclass(frozen=True)
-class Row:
-    """One option: its names, the field of `Options` it sets, how its text is read, and its help line."""
-
-    names: tuple[str, ...]
-    field: str
-    read: Callable[[str], object]
-    metavar: str
-    help: str
-
-    @property
-    def variable(self) -> str:
-        """The environment variable that sets this option: `SLAUNCH_` and the long name in capitals."""
-        return "SLAUNCH_" + self.names[0].lstrip("-").replace("-", "_").upper()
-
-
-def words(text: str) -> tuple[str, ...]:
-    """A comma-separated list, blanks dropped."""
-    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
-
-
-def ranks(text: str) -> tuple[int, ...]:
-    """A comma-separated list of rank numbers; "none" for none."""
-    return () if text == "none" else tuple(natural(part) for part in words(text))
-
-
-def natural(text: str) -> int:
-    """An integer of at least 0."""
-    number = int(text)
-    if number < 0:
-        raise ValueError("must not be negative")
-    return number
-
-
-def positive(text: str) -> int:
-    """An integer of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError("must be at least 1")
-    return number
-
-
-def seconds(text: str) -> float:
-    """A positive, finite number of seconds."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError("must be a positive number of seconds")
-    return number
-
-
-def truth(text: str) -> bool:
-    """A truth word in any case: y yes t true on 1, n no f false off 0."""
-    value = TRUTH.get(text.lower())
-    if value is None:
-        raise ValueError("must be true or false")
-    return value
-
-
-def shell_words(text: str) -> tuple[str, ...]:
-    """Words as a shell splits them, quotes respected."""
-    import shlex
-
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise ValueError(f"must be words as a shell reads them ({error})") from None
+def mode(text: str) -> str:
+    """A job mode's name; dashes and underscores are the same."""
+    return filled(text).lower().replace("-", "_")
 
 
 ROWS: tuple[Row, ...] = (
@@ -96,131 +51,139 @@ ROWS: tuple[Row, ...] = (
         "A,B,…",
         "devices to use, by their names in the visible list (default: all)",
     ),
+    Row(
+        ("--visible",),
+        "visible",
+        one_of("all", "own", "virtual"),
+        "WHICH",
+        "devices that a worker sees: all of the node's (default), own, virtual (own, and LOCAL_RANK 0)",
+    ),
+    Row(
+        ("--mode", "--run-mode"), "mode", mode, "MODE", "kind of job: collective, ps, ps-heter, rpc or ipu (default: collective)"
+    ),
     Row(("--contract",), "contracts", words, "A,B,…", "variables that workers get (default: paddle,torch,slaunch)"),
+    Row(
+        ("--nnodes",),
+        "nnodes",
+        bounds,
+        "N|MIN:MAX",
+        "number of nodes (default: all of the allocation); must agree with the scheduler",
+        ("SLAUNCH_NODES",),
+    ),
+    Row(
+        ("--node-rank", "--rank"),
+        "node_rank",
+        natural,
+        "N",
+        "this node's number, where nodes are started by hand",
+        ("SLAUNCH_THIS_NODE",),
+    ),
+    Row(("--master",), "master", filled, "HOST:PORT", "where nodes that are started by hand meet: host:port or etcd://host:port"),
+    Row(("--host",), "host", filled, "IP", "this node's address for its peers (default: chosen by rule)"),
     Row(("--rendezvous",), "rendezvous", str, "WAY", "how the nodes meet: auto, mpi or slurm (default: auto)"),
     Row(("--rendezvous-timeout",), "rendezvous_timeout_s", seconds, "SECONDS", "deadline of the meeting (default: 60)"),
     Row(("--scheduler",), "scheduler", str, "NAME", "whose variables to read (default: auto, the innermost launcher)"),
     Row(("--job-id",), "job_id", str, "NAME", "name of the job in logs and workers (default: the scheduler's id)"),
     Row(("--log-dir",), "log_dir", str, "DIR", "directory of the logs (default: slaunch-logs/JOB)"),
     Row(("--log-overwrite",), "log_overwrite", truth, "BOOL", "start log files anew instead of appending (default: false)"),
-    Row(("--tee",), "tee", ranks, "R,S,…", "ranks whose output is also shown on the console (default: 0)"),
+    Row(
+        ("--log-level",),
+        "log_level",
+        one_of("debug", "info", "warning"),
+        "LEVEL",
+        "what slaunch tells: debug (all settings), info (default), warning (no notes)",
+    ),
+    Row(("--tee",), "tee", ranks, "R,S,…", "ranks whose output is also shown on the console, none or all (default: 0)"),
     Row(("--grace",), "grace_s", seconds, "SECONDS", "time between the request to stop and SIGKILL (default: 15)"),
     Row(("--bind",), "bind", str, "POLICY", "CPU binding of workers: auto, numa, core, none, map:…, mask:… (default: auto)"),
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),
     Row(("--step-args",), "step_args", shell_words, "'ARGS'", "more arguments for the srun that slaunch starts"),
+    Row(("--start-port",), "start_port", port, "PORT", "first of the consecutive ports of a node's workers (default: free ones)"),
+    Row(
+        ("--python",), "python", filled, "PATH", "interpreter of Python programs (default: slaunch's own; in a container python3)"
+    ),
+    Row(
+        ("--container",),
+        "container",
+        shell_words,
+        "'COMMAND'",
+        "command in front of each worker's, e.g. 'apptainer exec --nv image.sif'",
+    ),
+    Row(
+        ("--roles",), "parts", read_roles, "FILE", "TOML or JSON file with a program for each range of ranks, instead of PROGRAM"
+    ),
+    Row(("--server-num",), "server_num", natural, "N", "servers on each node (mode ps)"),
+    Row(("--trainer-num",), "trainer_num", natural, "N", "trainers on each node (mode ps)"),
+    Row(("--servers",), "servers", words, "IP:PORT,…", "endpoints of all servers, instead of their number"),
+    Row(("--trainers",), "trainers", words, "IP:PORT,…", "endpoints of all trainers, instead of their number"),
+    Row(("--gloo-port",), "gloo_port", port, "PORT", "port of the gloo rendezvous (mode ps; default: a free one)"),
+    Row(("--with-gloo",), "with_gloo", str, "0|1|2", "value of PADDLE_WITH_GLOO (mode ps; default: 1)"),
+    Row(("--config",), "config", filled, "FILE", "the configuration file (default: slaunch.toml here, in ~/.config, in /etc)"),
+    Row(("--profile",), "profile", filled, "NAME", "profile to use from the configuration files"),
 )
 
-BY_NAME = {name: row for row in ROWS for name in row.names}
-PROGRAM_FLAGS = {"-m": "module", "-c": "code"}
+TABLE = Table("slaunch", ROWS)
 
 
-@dataclass(frozen=True)
-class Given:
-    """A command line taken apart: option texts by field (with the name used), and the program."""
-
-    texts: Mapping[str, tuple[str, str]]
-    program: Program
-
-
-def split(argv: Sequence[str]) -> Given:
-    """Take `argv` (without the program name) apart at the first word that is no option.
+def read_options(argv: Sequence[str], env: Env) -> Options:
+    """`Options` from the command line, the variables, the configuration files and the defaults.
 
     Raises:
-        UsageError: for an unknown option, a missing value, an option given twice, or no program.
+        UsageError: naming the option, variable or file, and the bad text; or no program was named.
     """
-    texts: dict[str, tuple[str, str]] = {}
-    rest = list(argv)
-    while rest:
-        word = rest.pop(0)
-        if word in PROGRAM_FLAGS:
-            return Given(texts, _program(rest, PROGRAM_FLAGS[word], word))
-        if word == "--" or not word.startswith("-"):
-            return Given(texts, _program(rest if word == "--" else [word, *rest], "script", word))
-        name, row = _row(word)
-        if row.field in texts:
-            raise UsageError(f"read option {name}", f"it is given twice, as {texts[row.field][0]} and {name}", "give it once")
-        texts[row.field] = (name, _value(name, word, rest))
-    raise UsageError("start workers", "no program on the command line", "name a script: slaunch [options] train.py [its options]")
+    if argv and argv[0] in DIALECTS:
+        made = import_module(DIALECTS[argv[0]]).read(argv[1:], env)
+        assert isinstance(made, Options)
+        return made
+    given = split(argv, TABLE)
+    return settle(given.program, beneath(from_line(TABLE, given), env), ())
 
 
-def _row(word: str) -> tuple[str, Row]:
-    name = word.split("=", 1)[0].replace("_", "-")
-    row = BY_NAME.get(name)
-    if row is None:
-        raise UsageError(f"read option {word.split('=', 1)[0]}", "slaunch has no such option", _suggestion(name))
-    return name, row
+def beneath(line: Mapping[str, Value], env: Env) -> dict[str, Value]:
+    """What the command line gives, and beneath it slaunch's own variables and configuration files."""
+    values = {**from_env(TABLE, env), **line}
+    config, profile = (str(values.pop(name).value) if name in values else "" for name in ("config", "profile"))
+    from slaunch.cli.config import from_files
+
+    return {**from_files([row for row in ROWS if row.field not in ("config", "profile")], env, config, profile), **values}
 
 
-def _suggestion(name: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, BY_NAME, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return hint + "`slaunch --help` lists all; options of the program go after the program"
-
-
-def _value(name: str, word: str, rest: list[str]) -> str:
-    if "=" in word:
-        return word.split("=", 1)[1]
-    if not rest:
-        raise UsageError(f"read option {name}", "its value is missing", f"write {name} {BY_NAME[name].metavar}")
-    return rest.pop(0)
-
-
-def _program(rest: Sequence[str], kind: str, word: str) -> Program:
-    if not rest:
-        raise UsageError("start workers", f"nothing follows {word}", "name the program: a script, -m MODULE or -c CODE")
-    return Program(rest[0], tuple(rest[1:]), kind)
-
-
-def read_options(argv: Sequence[str], env: Mapping[str, str]) -> Options:
-    """`Options` from the command line, then the `SLAUNCH_*` variables, then the defaults.
+def settle(program: Program | None, values: Mapping[str, Value], notes: Sequence[str]) -> Options:
+    """The values as `Options`.
 
     Raises:
-        UsageError: naming the option or variable and the bad text.
+        UsageError: there is no program, or one beside a file of roles.
     """
-    given = split(argv)
-    values: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    for row in ROWS:
-        source, text = _text(row, given, env)
-        if source:
-            values[row.field] = _read(row, source, text)
-            origins[row.field] = source
-    defaults = {name: "default" for name in names(Options) if name not in ("program", "origins")}
-    return Options(given.program, **values, origins={**defaults, **origins})  # type: ignore[arg-type]
-
-
-def _text(row: Row, given: Given, env: Mapping[str, str]) -> tuple[str, str]:
-    if row.field in given.texts:
-        return given.texts[row.field]
-    if row.variable in env:
-        return row.variable, env[row.variable]
-    return "", ""
-
-
-def _read(row: Row, source: str, text: str) -> object:
-    try:
-        return row.read(text)
-    except ValueError as error:
-        why = str(error) if "must" in str(error) else "is not a number"
-        raise UsageError(f"read {source}", f"its value {text!r} {why}", f"{row.metavar}: {row.help}") from None
+    parts = values["parts"].value if "parts" in values else ()
+    if isinstance(parts, tuple) and parts:
+        if program is not None:
+            seen = f"{values['parts'].source} and the program {program.target}"
+            raise UsageError("decide what the workers run", seen, "leave one of them out")
+        program = parts[0].program
+    if program is None:
+        raise UsageError(
+            "start workers", "no program on the command line", "name a script: slaunch [options] train.py [its options]"
+        )
+    defaults = {name: "default" for name in names(Options) if name not in ("program", "origins", "notes")}
+    origins = {**defaults, **{field: value.source for field, value in values.items()}}
+    fields = {field: value.value for field, value in values.items()}
+    return Options(program, **fields, notes=tuple(notes), origins=origins)  # type: ignore[arg-type]
 
 
 def help_text() -> str:
     """The text of `slaunch --help`."""
     lines = [
         "usage: slaunch [options] PROGRAM [its options]       PROGRAM: script.py, any executable, -m MODULE, -c CODE",
+        "       slaunch torchrun [torchrun's options] PROGRAM [its options]",
+        "       slaunch paddle [options of paddle.distributed.launch] PROGRAM [its options]",
         "       slaunch explain [--json] [--step] [--env FILE] [options] PROGRAM [its options]",
         "       slaunch --version | --help",
         "",
         "Start PROGRAM as a distributed job: inside srun or mpirun, from a batch or allocation shell, or on a plain machine.",
         "Ranks, addresses and ports come from the scheduler and the nodes themselves; none is asked of you.",
         "",
-        "options (each can also be set by SLAUNCH_<NAME>, e.g. SLAUNCH_LOG_DIR):",
+        'options (each can also be set by SLAUNCH_<NAME>, e.g. SLAUNCH_LOG_DIR, or in slaunch.toml, e.g. log_dir = "logs"):',
     ]
-    for row in ROWS:
-        lines.append(f"  {', '.join(row.names)} {row.metavar}\n        {row.help}")
-    return "\n".join(lines)
+    return "\n".join(lines + help_lines(ROWS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from slaunch.errors import UsageError
 from slaunch.node.files import read_int
@@ -43,6 +43,35 @@ def choose(raw: Iterable[RawAddress], network: str, speed_of: Callable[[str], in
         chosen = [address for address in wide if not CONTAINER_BRIDGE.match(address.interface)]
     found = (Address(each.ip, each.interface, each.prefix, speed_of(each.interface)) for each in chosen)
     return tuple(sorted(found, key=lambda each: (-each.speed_mbps, each.interface, ":" in each.ip))) or (LOOPBACK,)
+
+
+def read_listed(ips: Sequence[str]) -> tuple[Address, ...]:
+    """The address of this machine that a list of nodes names.
+
+    Raises:
+        UsageError: it names none (W12: Paddle's launcher takes such a node for the first one).
+    """
+    own = {each.ip: each for each in raw_addresses()}
+    if any(ip.startswith("127.") or ip == "localhost" for ip in ips) and len(ips) == 1:
+        return (LOOPBACK,)
+    found = next((own[ip] for ip in map(number_of, ips) if ip in own), None)
+    if found is None:
+        has = ", ".join(ip for ip in own) or "no address"
+        todo = "put this node's address into --ips, or leave --ips out"
+        raise UsageError("find this node among --ips", f"--ips {','.join(ips)}, but this node has {has}", todo)
+    return (Address(found.ip, found.interface, found.prefix, link_speed("/", found.interface)),)
+
+
+def number_of(host: str) -> str:
+    """The IP address of a name or number; the text itself if it has none."""
+    if host.replace(".", "").isdecimal() or ":" in host:
+        return host
+    import socket
+
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return host
 
 
 def matches(address: RawAddress, network: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import dataclass
@@ -36,8 +36,8 @@ class Reserved:
         self.release()
 
 
-def reserve(count: int, env: Mapping[str, str], ephemeral: str = EPHEMERAL) -> Reserved:
-    """Hold `count` free TCP ports.
+def reserve(count: int, env: Mapping[str, str], ephemeral: str = EPHEMERAL, fixed: Sequence[int] = ()) -> Reserved:
+    """Hold `count` TCP ports: the `fixed` ones, then free ones.
 
     They lie outside the range from which the kernel takes the ports of outgoing connections (unless `PORT_RANGE=low:high` says
     otherwise), so that none of those takes one between the release and the worker's own bind. The search starts at a random
@@ -45,13 +45,13 @@ def reserve(count: int, env: Mapping[str, str], ephemeral: str = EPHEMERAL) -> R
 
     Raises:
         UsageError: PORT_RANGE is not `low:high`.
-        PlanError: the range has not so many free ports.
+        PlanError: the range has not so many free ports, or a fixed one is taken.
     """
     low, high = port_range(env, ephemeral)
     span = high - low + 1
     start = int.from_bytes(os.urandom(4), "little") % span
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-    held: list[socket.socket] = []
+    held = hold_fixed(family, fixed)
     for step in range(span):
         if len(held) == count:
             break
@@ -66,6 +66,25 @@ def reserve(count: int, env: Mapping[str, str], ephemeral: str = EPHEMERAL) -> R
             "set PORT_RANGE=low:high to a wider range",
         )
     return reserved
+
+
+def hold_fixed(family: socket.AddressFamily, ports: Sequence[int]) -> list[socket.socket]:
+    """Hold exactly these ports.
+
+    Raises:
+        PlanError: one of them is taken.
+    """
+    bound = [try_bind(family, port) for port in ports]
+    held = [each for each in bound if each]
+    taken = [port for port, each in zip(ports, bound, strict=True) if not each]
+    if taken:
+        Reserved((), tuple(held)).release()
+        raise PlanError(
+            f"reserve the TCP ports {', '.join(map(str, ports))} that were asked for",
+            f"{', '.join(map(str, taken))} in use on {os.uname().nodename}",
+            "end what uses them, or choose others (--start_port, --servers, --trainers, FLAGS_FIXED_PORT)",
+        )
+    return held
 
 
 def try_bind(family: socket.AddressFamily, port: int) -> socket.socket | None:

@@ -8,20 +8,23 @@ import time
 from collections.abc import Mapping
 
 from slaunch import __version__
-from slaunch.errors import SlaunchError
+from slaunch.errors import DeviceError, SlaunchError
 from slaunch.node.cpus import binder, read_cpus
 from slaunch.node.devices.choose import assign, select
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
 from slaunch.node.files import problem, read_text
-from slaunch.node.nics import LOOPBACK, read_addresses
+from slaunch.node.limits import notes_here
+from slaunch.node.nics import LOOPBACK, read_addresses, read_listed
 from slaunch.node.ports import Reserved, reserve
 from slaunch.node.program import check_log_dir, check_program, digest
-from slaunch.node.values import SPARE_PORTS, Address, Device, NodeFacts, Problem
-from slaunch.options import Options
+from slaunch.node.values import SPARE_PORTS, Address, Device, NodeFacts, Problem, Wish
+from slaunch.options import Options, Program
+
+NO_WISH = Wish()
 
 
-def probe(env: Mapping[str, str], options: Options, root: str = "/") -> tuple[NodeFacts, Reserved]:
+def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish = NO_WISH) -> tuple[NodeFacts, Reserved]:
     """What this machine has for this task, and the ports held on it.
 
     Errors of this machine alone are put into `NodeFacts.problems`: the nodes meet all the same, and one of them tells for all.
@@ -30,13 +33,15 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/") -> tuple[No
         env: this process's environment.
         options: what the user asked for.
         root: root of the file tree; another than "/" holds a recorded machine.
+        wish: what the job's mode asks of this node.
     """
     found = find(View(env, root))
-    devices, device_problems = chosen(found, options)
-    workers = options.nproc_per_node or len(devices) or 1
-    addresses, network_problems = addresses_of(options.network)
-    reserved, port_problems = hold(workers + SPARE_PORTS, env)
     cpus = read_cpus(root)
+    workers, devices, device_problems = crew(found, options, wish, len(cpus.mask))
+    addresses, network_problems = addresses_of(options)
+    first = options.start_port
+    fixed = wish.ports or tuple(range(first, first + workers) if first else ())
+    reserved, port_problems = hold(workers + SPARE_PORTS, env, fixed)
     facts = NodeFacts(
         host=os.uname().nodename,
         machine=machine(root),
@@ -54,7 +59,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/") -> tuple[No
         program_digest=digest(options.program, env, agreed(options)),
         time_s=time.time(),
         problems=(
-            *check_program(options.program, env),
+            *programs_missing(options, env),
             *(check_log_dir(options.log_dir) if options.log_dir else ()),
             *found.problems,
             *device_problems,
@@ -68,33 +73,59 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/") -> tuple[No
         reach_caches=cpus.reach.caches,
         online=cpus.online,
         binder=binder(env),
-        notes=found.notes,
+        notes=(*found.notes, *notes_here(workers, root)),
     )
     return facts, reserved
 
 
-def chosen(found: Found, options: Options) -> tuple[tuple[Device, ...], tuple[Problem, ...]]:
-    """The devices to use, and what is wrong with the user's wish."""
+def crew(found: Found, options: Options, wish: Wish, cpus: int) -> tuple[int, tuple[Device, ...], tuple[Problem, ...]]:
+    """Number of workers, the devices that they use, and what is wrong with the user's wish."""
+    if not wish.devices:
+        return wish.workers or options.nproc_per_node or 1, (), ()
     try:
-        devices = select(found, options.devices)
-        assign(devices, options.nproc_per_node or max(1, len(devices)))
+        devices = () if options.one_per == "cpu" and not options.nproc_per_node else select(found, options.devices)
+        workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, len(devices), cpus)
+        assign(devices, workers)
     except SlaunchError as error:
-        return (), (problem(error),)
-    return devices, ()
+        return 1, (), (problem(error),)
+    return workers, devices, ()
 
 
-def addresses_of(network: str) -> tuple[tuple[Address, ...], tuple[Problem, ...]]:
-    """Usable addresses, and what is wrong with the user's network."""
+def natural_count(one_per: str, devices: int, cpus: int) -> int:
+    """Number of workers where the user gave none: one for each device, CPU, or node.
+
+    Raises:
+        DeviceError: one for each device is wanted, and there is none.
+    """
+    if one_per == "device" and not devices:
+        raise DeviceError("start a worker for each device", "no device is visible", "ask the scheduler for devices")
+    return {"": devices or 1, "device": devices, "cpu": cpus, "auto": devices or cpus, "node": 1}[one_per]
+
+
+def programs_missing(options: Options, env: Mapping[str, str]) -> tuple[Problem, ...]:
+    """What is wrong with the programs; those of a container are not to be seen from here."""
+    if options.container:
+        return check_program(Program(options.container[0], kind="executable"), env)
+    programs = [part.program for part in options.parts] or [options.program]
+    return tuple(found for program in programs for found in check_program(program, env))
+
+
+def addresses_of(options: Options) -> tuple[tuple[Address, ...], tuple[Problem, ...]]:
+    """Usable addresses, or the one that the user gave, and what is wrong with the user's wish."""
+    if options.host.startswith("127."):
+        return (LOOPBACK,), ()
     try:
-        return read_addresses(network), ()
+        if options.ips and not options.host:
+            return read_listed(options.ips), ()
+        return read_addresses(options.host or options.network), ()
     except SlaunchError as error:
         return (LOOPBACK,), (problem(error),)
 
 
-def hold(count: int, env: Mapping[str, str]) -> tuple[Reserved, tuple[Problem, ...]]:
-    """Ports of this node, and what is wrong with them."""
+def hold(count: int, env: Mapping[str, str], fixed: tuple[int, ...] = ()) -> tuple[Reserved, tuple[Problem, ...]]:
+    """Ports of this node, the fixed ones first, and what is wrong with them."""
     try:
-        return reserve(count, env), ()
+        return reserve(count, env, fixed=fixed), ()
     except SlaunchError as error:
         return Reserved((), ()), (problem(error),)
 
@@ -106,4 +137,5 @@ def machine(root: str) -> str:
 
 def agreed(options: Options) -> str:
     """Those options that must be the same on every node."""
-    return repr((options.mode, options.contracts, options.nproc_per_node, options.bind, options.rendezvous))
+    own = (options.mode, options.contracts, options.nproc_per_node, options.bind, options.rendezvous, options.parts)
+    return repr((*own, options.container, options.python, options.servers, options.trainers, options.start_port))

@@ -13,26 +13,32 @@ from slaunch.node.values import Problem
 from slaunch.options import Program
 
 HASHED_BYTES = 1 << 20
+FILES = ("script", "python", "executable")
+"""Kinds of program that are files."""
+PYTHON = (".py", ".pyxes")
+"""Endings of scripts that the interpreter runs."""
 
 
 def check_program(program: Program, env: Mapping[str, str]) -> tuple[Problem, ...]:
     """Whether the program is there and can run: 127 if it is missing, 126 if it cannot be executed."""
-    check = {"script": check_script, "module": check_module}.get(program.kind)
-    return check(program.target, env) if check else ()
+    if program.kind == "module":
+        return check_module(program.target, env)
+    return check_file(program.target, env, program.kind) if program.kind in FILES else ()
 
 
-def check_script(target: str, env: Mapping[str, str]) -> tuple[Problem, ...]:
+def check_file(target: str, env: Mapping[str, str], kind: str) -> tuple[Problem, ...]:
     """A path, or the bare name of a program on PATH."""
     path = script_path(target, env)
     if not path:
         where = f", nor on PATH={env.get('PATH', '')}" if os.sep not in target else ""
         seen = f"no such file, seen from {os.getcwd()}{where}"
         return (problem(ScriptMissingError(f"run {target}", seen, "check the path, and that every node sees it")),)
-    if os.path.isdir(path):
+    if os.path.isdir(path) and kind != "executable":
         main = os.path.isfile(os.path.join(path, "__main__.py"))
         return () if main else not_executable(target, "it is a directory", "name the script in it")
-    if not os.access(path, os.R_OK if path.endswith(".py") else os.X_OK):
-        return not_executable(target, f"{path} may not be {'read' if path.endswith('.py') else 'executed'}", f"chmod a+rx {path}")
+    by_python = kind == "python" or (kind == "script" and path.endswith(PYTHON))
+    if not os.access(path, os.R_OK if by_python else os.X_OK):
+        return not_executable(target, f"{path} may not be {'read' if by_python else 'executed'}", f"chmod a+rx {path}")
     return ()
 
 
@@ -103,7 +109,7 @@ def digest(program: Program, env: Mapping[str, str], salt: str) -> str:
     from hashlib import blake2b
 
     hashed = blake2b(repr((program, salt)).encode(), digest_size=8)
-    path = script_path(program.target, env) if program.kind == "script" else ""
+    path = script_path(program.target, env) if program.kind in FILES else ""
     if path and os.path.isfile(path):
         try:
             with open(path, "rb") as file:

@@ -114,5 +114,20 @@ class NodeFacts:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What the job's mode asks of this node, beside the options.
+
+    Attributes:
+        workers: number of workers; 0 = as the options and the devices say.
+        ports: ports of the workers, in order; () = free ones.
+        devices: workers are given devices of their own; else the visible list stays as it is.
+    """
+
+    workers: int = 0
+    ports: tuple[int, ...] = ()
+    devices: bool = True
+
+
 SPARE_PORTS = 4
 """Ports beyond one per worker: torch master, paddle master, coordinator, one in reserve."""

@@ -10,11 +10,13 @@ from slaunch.frozen import dataclass, replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 from slaunch.options import Options
 from slaunch.plan.binding import Binding, bind
+from slaunch.plan.commands import check_commands
 from slaunch.plan.devices import Shares, shares_of_node, shares_of_tasks
 from slaunch.plan.digest import digest
 from slaunch.plan.endpoints import choose
+from slaunch.plan.modes import Cast, check_layout, contracts_of, find
 from slaunch.plan.threads import threads_of_tasks
-from slaunch.plan.values import NodePlan, Plan
+from slaunch.plan.values import Command, NodePlan, Plan
 from slaunch.rendezvous.values import Membership
 
 
@@ -35,6 +37,7 @@ def build(  # noqa: PLR0917 - every stage's result, in the order of the stages
     job: str = "",
     log_dir: str = "",
     attempt: int = 0,
+    commands: tuple[Command, ...] = (),
 ) -> Plan:
     """Decide who runs what, where.
 
@@ -51,6 +54,7 @@ def build(  # noqa: PLR0917 - every stage's result, in the order of the stages
         job: the job's name; "" = the user's, else the scheduler's.
         log_dir: absolute directory of the logs; not used in layout "task".
         attempt: 0 at first, one more at each restart.
+        commands: commands by rank where not all workers run `argv`.
 
     Raises:
         PlanError: if the facts do not allow a valid plan.
@@ -58,21 +62,35 @@ def build(  # noqa: PLR0917 - every stage's result, in the order of the stages
     """
     machines = group(membership.facts)
     layout = "task" if any(len(machine.tasks) > 1 for machine in machines) else "agent"
+    mode = find(options.mode)
+    check_layout(mode, layout)
     addresses = choose([machine.tasks[0] for machine in machines], options.network)
     nodes = tuple(_as_tasks(machines, addresses, options) if layout == "task" else _as_agents(machines, addresses, options))
+    nodes = _with_parts(nodes, mode.cast([machine.tasks[0] for machine in machines], options))
+    world = sum(len(node.ranks) for node in nodes)
+    check_commands(commands, world)
     plan = Plan(
         job=job or options.job_id or allocation.job or "slaunch",
         attempt=attempt,
         mode=options.mode,
         layout=layout,
-        world=sum(len(node.ranks) for node in nodes),
+        world=world,
         nodes=nodes,
         argv=argv,
-        contracts=options.contracts,
+        contracts=contracts_of(mode, options),
         log_dir=log_dir if layout == "agent" else "",
         digest="",
+        commands=commands,
     )
     return replace(plan, digest=digest(plan))
+
+
+def _with_parts(nodes: tuple[NodePlan, ...], casts: Sequence[Cast]) -> tuple[NodePlan, ...]:
+    """The nodes with their workers' roles."""
+    return tuple(
+        replace(node, roles=cast.roles, numbers=cast.numbers, endpoints=cast.endpoints) if cast.roles else node
+        for node, cast in zip(nodes, casts, strict=True)
+    )
 
 
 def group(facts: Sequence[NodeFacts]) -> tuple[Machine, ...]:

@@ -48,6 +48,16 @@ class Seat:
         return tuple(device.position for device in self.devices)
 
     @property
+    def role(self) -> str:
+        """Its role; "worker" where all are alike."""
+        return self.node.roles[self.local_rank] if self.node.roles else "worker"
+
+    @property
+    def number(self) -> int:
+        """Its number among all workers of its role; its rank where all are alike."""
+        return self.node.numbers[self.local_rank] if self.node.roles else self.rank
+
+    @property
     def local_size(self) -> int:
         """Number of workers on its node."""
         return len(self.node.ranks)

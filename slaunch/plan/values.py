@@ -27,6 +27,9 @@ class NodePlan:
         visible: name of the visible-list variable on this node; "" if none.
         notes: what the user may want to know about the placement, one line each.
         views: labels that each worker's visible list is rewritten to, by local rank; () = the list is left as it is found.
+        roles: role of each worker, by local rank, e.g. "server"; () = all are plain workers.
+        numbers: its number among all workers of its role, by local rank.
+        endpoints: endpoint that the user fixed for it, by local rank; () = the node's address and its port.
     """
 
     index: int
@@ -41,7 +44,27 @@ class NodePlan:
     threads: tuple[int, ...]
     visible: str
     views: tuple[tuple[str, ...], ...] = ()
+    roles: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    endpoints: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Command:
+    """What some of the ranks run, where not all run the same.
+
+    Attributes:
+        name: as the user calls it.
+        ranks: pairs (first, last) of global ranks; () = all that no other command has.
+        argv: the command.
+        env: variables that these workers get beside the others, as (name, value).
+    """
+
+    name: str
+    ranks: tuple[tuple[int, int], ...]
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,8 @@ class Plan:
         argv: command of each worker.
         contracts: names of the contracts in force.
         log_dir: absolute directory of the logs; "" if output is left to the launcher (layout "task").
-        digest: SHA-256 of all of the above; what the nodes compare.
+        digest: SHA-256 of all other fields; what the nodes compare.
+        commands: commands by rank where not all workers run the same; () = all run `argv`.
     """
 
     job: str
@@ -71,6 +95,7 @@ class Plan:
     contracts: tuple[str, ...]
     log_dir: str
     digest: str
+    commands: tuple[Command, ...] = ()
 
     def __hash__(self) -> int:
         """By digest, which covers all fields: a plan of 100,000 workers is a cheap dictionary key."""
@@ -107,6 +132,9 @@ class WorkerSpec:
         log_name: file name within the log directory, e.g. "workerlog.5".
         files: files to write before it starts, each with the variable that names it.
         origins: which contract or rule made each variable of `set_env` and `drop_env`, e.g. "torch", "hygiene: task identity".
+        role: its role; "worker" where all are alike.
+        service: it serves others and is ended when all workers that are no services have ended.
+        first: it runs alone, before the node's other workers start, and must succeed.
     """
 
     rank: int
@@ -120,3 +148,6 @@ class WorkerSpec:
     log_name: str
     files: tuple[EnvFile, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+    role: str = "worker"
+    service: bool = False
+    first: bool = False

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slaunch.options import Options, Program
+from slaunch.options import Options
 from slaunch.plan import devices, hygiene, network, threads
+from slaunch.plan.commands import command_of
+from slaunch.plan.container import across
 from slaunch.plan.contracts import combine
 from slaunch.plan.limits import fit
+from slaunch.plan.modes import find
+from slaunch.plan.modes.logs import log_name, serves
 from slaunch.plan.seat import Seat, take_seat
 from slaunch.plan.values import Plan, WorkerSpec
 
@@ -31,20 +35,25 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
             dropped[name] = origins[name]
         else:
             values[name] = value
+    command = command_of(plan, rank)
+    for name, value in command.env:
+        values[name], origins[name] = value, f"role {command.name}"
     values, files = fit(seat, values, env)
     removed = {name: why for name, why in dropped.items() if name not in values}
     return WorkerSpec(
         rank=rank,
         local_rank=seat.local_rank,
         node=seat.node.index,
-        argv=plan.argv,
-        set_env=values,
+        argv=command.argv,
+        set_env=across(options.container, values),
         drop_env=tuple(sorted(removed)),
         cpus=seat.node.cpus[seat.local_rank],
         devices=seat.devices,
-        log_name=f"workerlog.{rank}",
+        log_name=log_name(seat),
         files=files,
         origins={**removed, **{name: origins[name] for name in values}, **{file.variable: "long lists" for file in files}},
+        role=seat.role,
+        service=serves(seat.role),
     )
 
 
@@ -57,27 +66,5 @@ def settings(seat: Seat, env: Mapping[str, str]) -> tuple[dict[str, str], dict[s
             if not (name in env and hygiene.any_match(seat.options.keep_env, name)):
                 values[name], origins[name] = value, origin
     contracted, owners = combine(seat.plan.contracts, seat, env)
-    return values | contracted, origins | owners
-
-
-def worker_argv(program: Program, python: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The command of each worker.
-
-    A `.py` file runs in this interpreter, unbuffered; a `.pyxes` file in this interpreter; any other file is executed itself.
-    With WITH_COVERAGE=ON, Python programs run under coverage.py, which keeps one data file per process.
-
-    Args:
-        program: what the user named.
-        python: the interpreter (never found by PATH, P92).
-        env: the environment, for WITH_COVERAGE.
-    """
-    cover = ("-m", "coverage", "run", "--branch", "-p") if env.get("WITH_COVERAGE") == "ON" else ()
-    if program.kind == "module":
-        return (python, "-u", *cover, "-m", program.target, *program.args)
-    if program.kind == "code":
-        return (python, "-u", "-c", program.target, *program.args)
-    if program.target.endswith(".py"):
-        return (python, "-u", *cover, program.target, *program.args)
-    if program.target.endswith(".pyxes"):
-        return (python, program.target, *program.args)
-    return (program.target, *program.args)
+    own = dict(find(seat.plan.mode).variables(seat, env))
+    return values | contracted | own, origins | owners | dict.fromkeys(own, f"mode {seat.plan.mode}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.plan import env_init
+from slaunch.plan.commands import command_of
 from slaunch.plan.seat import Seat
 
 
@@ -22,7 +23,7 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
         "NODE_RANK": str(seat.node.index),
         "ROLE_RANK": str(seat.rank),
         "ROLE_WORLD_SIZE": str(seat.plan.world),
-        "ROLE_NAME": "default",
+        "ROLE_NAME": command_of(seat.plan, seat.rank).name or seat.options.role,
         "TORCHELASTIC_RESTART_COUNT": str(seat.plan.attempt),
         "TORCHELASTIC_MAX_RESTARTS": "0",
         "TORCHELASTIC_RUN_ID": seat.plan.job,

@@ -9,7 +9,8 @@ from support import plans
 
 from slaunch.errors import PlanError, UsageError
 from slaunch.options import Program
-from slaunch.plan.workers import worker, worker_argv
+from slaunch.plan.commands import worker_argv
+from slaunch.plan.workers import worker
 
 PY = "/opt/python/bin/python3"
 COVER = ("-m", "coverage", "run", "--branch", "-p")

@@ -1,0 +1,70 @@
+"""The step before the workers that Paddle's `--auto_parallel_config` asks for: one process on each node, which tunes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slaunch.errors import PlanError
+from slaunch.frozen import replace
+from slaunch.options import Options
+from slaunch.plan.endpoints import RESERVE, join
+from slaunch.plan.modes.logs import serves
+from slaunch.plan.values import Plan, WorkerSpec
+from slaunch.plan.workers import worker
+
+LOG = "tuner.log"
+
+
+def lone(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> WorkerSpec:
+    """The worker that a task becomes.
+
+    Raises:
+        PlanError: a step before the workers is wanted, but nobody waits for its end.
+    """
+    if options.auto_parallel_config and options.tuning != "skip":
+        raise PlanError(
+            "run the tuning step before the workers",
+            f"--auto_parallel_config {options.auto_parallel_config}, but each of several tasks on a node becomes a worker",
+            "start one task per node (srun --ntasks-per-node=1), or set tuner_run_mode to run_only",
+        )
+    spec = worker(plan, rank, env, options)
+    return staged(spec, options) if options.auto_parallel_config else spec
+
+
+def crew(plan: Plan, index: int, env: Mapping[str, str], options: Options) -> tuple[WorkerSpec, ...]:
+    """Everything that node `index` starts, in order: the step before the workers, services, workers."""
+    specs = [worker(plan, rank, env, options) for rank in plan.nodes[index].ranks]
+    ordered = tuple(sorted(specs, key=lambda spec: not serves(spec.role)))
+    if not options.auto_parallel_config:
+        return ordered
+    workers = () if options.tuning == "only" else tuple(staged(spec, options) for spec in ordered)
+    return workers if options.tuning == "skip" else (tuner(plan, specs[0], options), *workers)
+
+
+def staged(spec: WorkerSpec, options: Options) -> WorkerSpec:
+    """A worker that is told of the tuning's result."""
+    own = {"PADDLE_AUTO_PARALLEL_CONFIG": options.auto_parallel_config, "PADDLE_AUTO_PARALLEL_STAGE": "run"}
+    return told(spec, own)
+
+
+def tuner(plan: Plan, first: WorkerSpec, options: Options) -> WorkerSpec:
+    """The tuning process of a node: a world of one in the place of the node's first worker. Its rank is beyond the workers'."""
+    node = plan.nodes[first.node]
+    own = {
+        "PADDLE_AUTO_PARALLEL_CONFIG": options.auto_parallel_config,
+        "PADDLE_AUTO_PARALLEL_STAGE": "tuner",
+        "PADDLE_TRAINERS_NUM": "1",
+        "PADDLE_TRAINER_ID": "0",
+        "PADDLE_TRAINER_ENDPOINTS": join("127.0.0.1", node.spare_ports[RESERVE]),
+        "PADDLE_CURRENT_ENDPOINT": join("127.0.0.1", node.spare_ports[RESERVE]),
+        "PADDLE_GLOBAL_SIZE": str(plan.world),
+        "PADDLE_LOCAL_SIZE": str(len(node.ranks)),
+    }
+    log = LOG if len(plan.nodes) == 1 else f"{LOG}.{node.index}"
+    return replace(told(first, own), rank=plan.world + node.index, log_name=log, first=True)
+
+
+def told(spec: WorkerSpec, own: Mapping[str, str]) -> WorkerSpec:
+    """The worker with further variables."""
+    origins = {**spec.origins, **dict.fromkeys(own, "--auto_parallel_config")}
+    return replace(spec, set_env={**spec.set_env, **own}, origins=origins)
