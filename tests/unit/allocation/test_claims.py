@@ -1,0 +1,38 @@
+"""What the user says although the launcher knows."""
+
+import pytest
+from support.recorded import processes, vectors
+
+from slaunch.allocation.claims import check_rank, heed
+from slaunch.allocation.select import read
+from slaunch.errors import AllocationError
+from slaunch.options import Options, Program
+
+
+def options(**given):
+    return Options(Program("train.py"), origins=dict.fromkeys(given, "command line"), **given)
+
+
+def test_p13_a_node_number_that_the_batch_shell_expanded_is_refused_with_both_values():
+    tasks = [read(process.env) for process in processes("slurm_step_pmix")]
+    check_rank(tasks[0], options(node_rank=0))
+    with pytest.raises(AllocationError, match=r"=0, but slurm says this is node 1"):
+        check_rank(tasks[2], options(node_rank=0))
+    check_rank(read(processes("mpich")[1].env), options(node_rank=5))  # mpiexec does not tell the nodes: nothing to compare
+
+
+def test_a_count_that_disagrees_with_the_schedulers_is_refused_with_both_numbers():
+    (env,) = (case["env"] for case in vectors("environments") if case["slaunch_should"].startswith("a count given by the user"))
+    shell = read({**env, "SLURM_JOB_ID": "7"})
+    assert heed(shell, options(nnodes=(2, 2)))[0] == shell
+    with pytest.raises(AllocationError, match=r"=3, but slurm has 2"):
+        heed(shell, options(nnodes=(3, 3)))
+    for process in processes("slurm_step"):
+        with pytest.raises(AllocationError, match=r"=4, but slurm has 2"):
+            heed(read(process.env), options(nnodes=(4, 4)))
+
+
+def test_a_step_that_slaunch_starts_may_be_smaller_than_the_job():
+    shell = read(processes("slurm_batch")[0].env)
+    standing, _ = heed(shell, options(nnodes=(1, 1)))
+    assert standing.shape.nodes == 1
