@@ -55,11 +55,14 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
 
 def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> NoReturn:
     """Replace this process by the scheduler's own starter, which runs slaunch on every node."""
+    from slaunch.channel.secret import VARIABLE, fresh_text
     from slaunch.slurm.start import start_call
 
     call = start_call(shell, env, (sys.executable, "-m", "slaunch", *args), options.step_args)
+    # srun hands its environment to all tasks; mpirun may hand it only to those on this node
+    secret = {VARIABLE: fresh_text()} if call.argv[0] == "srun" else {}
     try:
-        os.execvpe(call.argv[0], call.argv, dict(call.env))
+        os.execvpe(call.argv[0], call.argv, {**call.env, **secret})
     except FileNotFoundError:
         raise MissingToolError(
             "start a job step on the allocation's nodes",

@@ -92,9 +92,9 @@ class Hub:
         elif to not in self._gone:
             raise ValueError(f"no peer {to} in this star")
 
-    def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
-        """Queue a message to all peers; it is encoded once."""
-        packed = pack(body, blob)
+    def broadcast(self, body: Mapping[str, Any], blob: bytes = b"", dense: bool = False) -> None:
+        """Queue a message to all peers; it is encoded once. `dense`: the blob is compressed already."""
+        packed = pack(body, blob, dense=dense)
         for peer in list(self.peers.values()):
             self._send(peer, packed)
 
@@ -135,6 +135,10 @@ class Hub:
         self.peers.clear()
 
     # -- meeting
+
+    def complete(self) -> bool:
+        """Whether everybody is here."""
+        return len(self.peers) == self.size - 1
 
     def missing(self) -> list[int]:
         """Ranks that are not here, ascending."""

@@ -28,11 +28,11 @@ def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, str]]:
                 broken += write_some(selector, key.data)
     lost = {link for link, _ in broken}
     left = [link for link in links if link not in lost]
-    while time.monotonic() < end:
-        left = [link for link in left if link.unacknowledged()]
-        if not left:
-            break
-        time.sleep(PAUSE_S)
+    while left and time.monotonic() < end:
+        if left[-1].unacknowledged():
+            time.sleep(PAUSE_S)
+        else:
+            left.pop()
     return broken
 
 

@@ -63,8 +63,13 @@ class Frame:
     blob: bytes
 
 
-def pack(body: Mapping[str, Any], blob: bytes = b"", flags: int = 0) -> Packed:
+def pack(body: Mapping[str, Any], blob: bytes = b"", flags: int = 0, dense: bool = False) -> Packed:
     """Encode a message; one that does not fit an ordinary frame is marked LARGE.
+
+    Args:
+        body, blob: the message.
+        flags: PULSE or 0.
+        dense: the blob is compressed already.
 
     Raises:
         ValueError: it does not fit a LARGE one either.
@@ -73,7 +78,7 @@ def pack(body: Mapping[str, Any], blob: bytes = b"", flags: int = 0) -> Packed:
     if len(data) > LARGE_LIMIT:
         raise ValueError(f"a message of {len(data)} bytes is too large for the agents' channel")
     flags |= LARGE if len(data) > LIMIT - MAC_BYTES else 0
-    if len(data) > SMALL:
+    if len(data) > SMALL and not dense:
         smaller = zlib.compress(data, 1)
         if len(smaller) < len(data):
             data, flags = smaller, flags | ZLIB

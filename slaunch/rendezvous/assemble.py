@@ -30,17 +30,17 @@ def wait_for_all(hub: Hub, ground: Ground, deadline: float) -> None:
 
     def waiting() -> bool:
         nonlocal due
-        if time.monotonic() > due and hub.missing():
+        if time.monotonic() > due and not hub.complete():
             due += TELL_S
             ground.say(f"waiting for {whom(hub, ground)}{strangers(hub)}")
-        return bool(hub.missing())
+        return not hub.complete()
 
     early: list[Message | Lost] = []
     for item in listen_to(hub, waiting, deadline):
         if isinstance(item, Lost):
             raise fail(hub, f"task {item.index} came and left again: {item.why}", "look for that task's own message")
         early.append(item)
-    if hub.missing():
+    if not hub.complete():
         here = hub.size - len(hub.missing())
         seen = f"{here} of {hub.size} tasks are here, but not {whom(hub, ground)}{strangers(hub)}"
         raise fail(hub, seen, "look whether those nodes are up and can reach this one; --rendezvous_timeout_s waits longer")
