@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from slaunch.allocation import counts, hostlist
 from slaunch.allocation.reader import Env, Given, check, shown
+from slaunch.errors import AllocationError
 
 SPECIAL_STEPS = 0xFFFFFFF0
 """Ids from here up are Slurm's own steps (batch script, extern, interactive): slurm.h, SLURM_BATCH_SCRIPT and its neighbours."""
@@ -36,7 +38,16 @@ def stale_step(env: Env) -> bool:
     pairs = [("SLURM_STEP_NUM_NODES", "SLURM_NNODES"), ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")]
     if env.get("SLURM_STEP_NUM_NODES") == env.get("SLURM_JOB_NUM_NODES"):
         pairs.append(("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
-    return any(env.get(step) and env.get(job) and env[step] != env[job] for step, job in pairs)
+    return any(env.get(step) and env.get(job) and env[step] != env[job] and well_formed(env, step) for step, job in pairs)
+
+
+def well_formed(env: Env, name: str) -> bool:
+    """Say whether a variable can be read at all; if not, that is an error of its own and tells nothing about nesting."""
+    try:
+        (hostlist.expand if name.endswith("NODELIST") else counts.expand)(env[name], name)
+    except AllocationError:
+        return False
+    return True
 
 
 def stands_in_step(given: Given) -> bool:
