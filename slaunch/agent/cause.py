@@ -1,7 +1,7 @@
 """What a failed worker died of, from its exit, its last words and the memory counters.
 
 Classes: "memory" (the kernel or the device had none left), "peer" (it lost another worker: a victim), "signal" (a signal ended
-it), "start" (it could not be executed), "error" (anything else).
+it), "start" (it could not be executed), "error" (anything else; also an exception that it spoke of last before a signal came).
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import signal
 
 from slaunch.agent.process import CANNOT_EXECUTE, NOT_FOUND
 
-_PEER = re.compile(
-    r"connection (reset|closed) by peer|broken pipe|connection refused|remote process exited|ncclRemoteError|ncclSystemError"
-    r"|socket (closed|timeout)|peer closed|lost connection|DistBackendError|DistNetworkError",
-    re.IGNORECASE,
+# Patterns are compiled when a worker has failed, not at each start.
+_PEER = (
+    r"(?i)connection (reset|closed) by peer|broken pipe|connection refused|remote process exited|ncclRemoteError|ncclSystemError"
+    r"|socket (closed|timeout)|peer closed|lost connection|DistBackendError|DistNetworkError|communicator was aborted"
+    r"|collective operation timeout|Watchdog caught|Timed out waiting|recvValue failed"
 )
-_MEMORY = re.compile(
+_MEMORY = (
     r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|ResourceExhaustedError|cudaErrorMemoryAllocation"
     r"|MemoryError|std::bad_alloc|Cannot allocate memory"
 )
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$")
+_EXCEPTION = r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$"
+_STOP = r"KeyboardInterrupt|SystemExit|SignalException|CancelledError|killed by signal|got signal|Terminated"
 _LAST_WORDS = 8
 
 
@@ -39,17 +41,23 @@ def classify(code: int, number: int, tail: tuple[str, ...], oom: str) -> tuple[s
         return "start", tail[-1].removeprefix("slaunch: ")
     exception = last_exception(tail)
     words = exception or "\n".join(tail[-_LAST_WORDS:])
-    if _MEMORY.search(words):
+    if re.search(_MEMORY, words):
         return "memory", exception or "out of memory"
-    if _PEER.search(words):
+    if re.search(_PEER, words):
         return "peer", exception
-    return "signal" if number else "error", exception
+    died_speaking = bool(exception) and tail[-1].strip() == exception and not is_stop(exception)
+    return "signal" if number and not died_speaking else "error", exception
+
+
+def is_stop(detail: str) -> bool:
+    """Whether the last words are about the request to stop."""
+    return bool(re.search(_STOP, detail))
 
 
 def last_exception(tail: tuple[str, ...]) -> str:
     """The last line that names an exception, as Python prints it at the end of a traceback; "" if there is none."""
     for line in reversed(tail):
-        match = _EXCEPTION.match(line.strip())
+        match = re.match(_EXCEPTION, line.strip())
         if match:
             return match.group(1)
     return ""

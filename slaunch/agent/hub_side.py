@@ -8,7 +8,7 @@ from math import inf
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
 from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
-from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.values import Failure, Lost, Stopped, Verdict
 from slaunch.agent.verdict import Findings, decide, is_settled
 from slaunch.frozen import dataclass, field, replace
 from slaunch.node.values import Problem
@@ -60,8 +60,8 @@ def step(hub: Hub, event: Event, now: float) -> Result:  # noqa: PLR0911 - one l
             return on_cannot_start(hub, sender, problem, now)
         case AgentSaid(sender, ClientsDone(), _):
             return on_clients_done(hub, sender, now)
-        case AgentSaid(sender, NodeEnded(ended, stuck), _):
-            return on_ended(hub, sender, ended, stuck, now)
+        case AgentSaid(sender, NodeEnded() as message, offset_s):
+            return on_ended(hub, sender, message, offset_s, now)
         case AgentGone(index, why, time_s):
             return on_gone(hub, index, why, time_s, now)
         case Tick() if now >= hub.deadline:
@@ -104,11 +104,17 @@ def on_clients_done(hub: Hub, sender: int, now: float) -> Result:
     return order_stop(hub, signal.SIGTERM, hub.grace_s, now) if done else (hub, ())
 
 
-def on_ended(hub: Hub, sender: int, ended: int, stuck: tuple[Stuck, ...], now: float) -> Result:
+def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: float) -> Result:
     """A node is done."""
     if sender not in hub.pending:
         return hub, ()
-    found = replace(hub.found, ended=hub.found.ended + ended, stuck=hub.found.stuck + stuck)
+    spoken = tuple(replace(failure, time_s=failure.time_s - offset_s) for failure in message.spoken)
+    found = replace(
+        hub.found,
+        ended=hub.found.ended + message.ended,
+        stuck=hub.found.stuck + message.stuck,
+        spoken=hub.found.spoken + spoken,
+    )
     hub, actions = on_clients_done(replace(hub, found=found, pending=hub.pending - {sender}), sender, now)
     hub, more = maybe_decide(hub, now)
     return hub, actions + more

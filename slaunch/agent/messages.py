@@ -46,10 +46,17 @@ class ClientsDone:
 
 @dataclass(frozen=True)
 class NodeEnded:
-    """All workers of a node have ended. `ended`: how many with code 0; `stuck`: processes that cannot be killed."""
+    """All workers of a node have ended.
+
+    Attributes:
+        ended: how many of them with code 0.
+        stuck: processes that cannot be killed.
+        spoken: workers that ended after they had been told to, but left an explanation of their own.
+    """
 
     ended: int
     stuck: tuple[Stuck, ...] = ()
+    spoken: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "StopAsked": lambda fields: StopAsked(Stopped(**fields["stopped"]), fields["grace_s"]),
     "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
     "ClientsDone": lambda fields: ClientsDone(),
-    "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"])),
+    "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"]), tuple(map(_failure, fields["spoken"]))),
     "StopWorkers": lambda fields: StopWorkers(**fields),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
 }

@@ -30,6 +30,7 @@ from slaunch.agent.events import (
 )
 from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.verdict import explains_itself
 from slaunch.errors import AgentLostError
 from slaunch.frozen import dataclass, replace
 
@@ -45,6 +46,9 @@ REPEAT_S = 0.5
 HURRY_S = {signal.SIGINT: 2.0}
 HURRY_OTHER_S = 10.0
 """Grace left after a second request to stop: someone at the keyboard presses Ctrl-C again."""
+
+SPOKEN = 4
+"""How many workers of a node may explain themselves after they had been told to end: the hub need not hear thousands."""
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU})
 PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
@@ -62,6 +66,7 @@ class Node:
         deadline: when the phase ends by itself, on the monotonic clock.
         ended: workers that ended with code 0.
         failures: workers that ended otherwise, not told to.
+        spoken: workers that were told to end, but left an explanation of their own.
         asked_at: when the last signal to stop arrived; inf if none did.
         stopped: the job is being stopped.
         left: what was last seen of the workers' processes.
@@ -78,6 +83,7 @@ class Node:
     deadline: float = inf
     ended: int = 0
     failures: tuple[Failure, ...] = ()
+    spoken: tuple[Failure, ...] = ()
     asked_at: float = inf
     stopped: bool = False
     left: tuple[Stuck, ...] = ()
@@ -124,6 +130,8 @@ def also(first: tuple[Action, ...], result: Result) -> Result:
 def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
     """A worker is gone; a failure stops the rest at once."""
     node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
+    if event.failure is not None and event.failure.told and explains_itself(event.failure):
+        node = replace(node, spoken=(*node.spoken, event.failure)[:SPOKEN])
     if event.failure is None or event.failure.told:
         return node, (Tell(HUB, ClientsDone()),) if only_services(node, event.rank) else ()
     node = replace(node, failures=(*node.failures, event.failure))
@@ -201,7 +209,7 @@ def end(node: Node, now: float) -> Result:
     node = replace(node, phase="ended", deadline=now + answer_s(node) if node.stopped else inf)
     if node.verdict is not None:
         return node, (Finish(node.verdict),)
-    return node, (Tell(HUB, NodeEnded(node.ended, node.left)),)
+    return node, (Tell(HUB, NodeEnded(node.ended, node.left, node.spoken)),)
 
 
 def conclude(node: Node, verdict: Verdict, now: float) -> Result:

@@ -19,7 +19,9 @@ class Failure:
         detail: one line on the cause, e.g. the exception or the memory limit; "" if nothing is known beyond the code.
         log: path of its log file.
         tail: last lines of its output.
-        told: it ended after slaunch had told it to stop; such an end is a consequence, never a cause.
+        told: it ended after slaunch had told it to stop; such an end is a consequence, unless it explains itself while the worker
+            that ended first only missed its peers.
+        role: its role; "worker" where all are alike.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class Failure:
     log: str = ""
     tail: tuple[str, ...] = ()
     told: bool = False
+    role: str = "worker"
 
 
 @dataclass(frozen=True)

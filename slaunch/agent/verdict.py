@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+from slaunch.agent.cause import is_stop
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.errors import AgentLostError
 from slaunch.frozen import dataclass
@@ -25,6 +26,7 @@ class Findings:
 
     Attributes:
         failures: workers that failed by themselves.
+        spoken: workers that ended after they had been told to, but explain themselves.
         lost: agents that went away before their workers had ended.
         silent: agents that did not answer when the job was being stopped; that explains nothing.
         stops: signals to agents that ask for a stop.
@@ -34,6 +36,7 @@ class Findings:
     """
 
     failures: tuple[Failure, ...] = ()
+    spoken: tuple[Failure, ...] = ()
     lost: tuple[Lost, ...] = ()
     silent: tuple[Lost, ...] = ()
     stops: tuple[Stopped, ...] = ()
@@ -63,9 +66,24 @@ def is_victim(failure: Failure) -> bool:
     return failure.cause == "peer"
 
 
+def explains_itself(failure: Failure) -> bool:
+    """Its last words give a reason that is neither a lost connection nor the request to stop."""
+    return failure.cause in ("memory", "error") and bool(failure.detail) and not is_stop(failure.detail)
+
+
+def culprits_first(found: Findings) -> tuple[Failure, ...]:
+    """All failures in order. If the first one merely lost a peer, the one that explains itself comes before it: the time that
+    a failing program takes to end is often longer than its peers need to notice."""
+    failures = in_order(found.failures)
+    if not failures or not is_victim(failures[0]):
+        return failures
+    culprits = sorted(filter(explains_itself, failures + found.spoken), key=lambda failure: failure.time_s)
+    return (*culprits[:1], *(failure for failure in failures if failure not in culprits[:1]))
+
+
 def decide(found: Findings) -> Verdict:
     """The one verdict on the job."""
-    failures = in_order(found.failures)
+    failures = culprits_first(found)
     first = failures[0] if failures else None
     verdict = _judge(found, first)
     return Verdict(
@@ -93,10 +111,15 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
     if found.lost and (first is None or overshadows(found.lost, first)):
         return Verdict("lost", AgentLostError.exit_code)
     if first is not None:
-        return Verdict("failure", first.code)
+        return Verdict("failure", own_code(first, found.failures))
     if stop is not None:
         return Verdict("signal", 128 + stop.signal, stopped=stop)
     return Verdict("success", 0)
+
+
+def own_code(first: Failure, failures: tuple[Failure, ...]) -> int:
+    """The exit code of the first failure; of its first victim, if our signal ended it before it could exit by itself."""
+    return in_order(failures)[0].code if first.told and first.signal else first.code
 
 
 def came_first(stop: Stopped, lost: tuple[Lost, ...], first: Failure | None) -> bool:

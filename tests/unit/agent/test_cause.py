@@ -33,6 +33,8 @@ PADDLE_OOM = "ResourceExhaustedError: \n\nOut of memory error on GPU 0. Cannot a
         (127, 0, ("slaunch: cannot start x: not found",), "", "start", "cannot start x: not found"),
         (127, 0, ("sh: x: not found",), "", "error", ""),
         (130, 2, ("KeyboardInterrupt",), "", "signal", "KeyboardInterrupt"),
+        (143, 15, ("Traceback", "ValueError: bad"), "", "error", "ValueError: bad"),
+        (143, 15, ("ValueError: caught", "step 7"), "", "signal", "ValueError: caught"),
     ],
 )
 def test_p93_p94_classes(code: int, number: int, tail: tuple[str, ...], oom: str, cause: str, detail: str | None) -> None:
