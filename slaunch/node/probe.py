@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from slaunch import __version__
 from slaunch.errors import DeviceError, SlaunchError
 from slaunch.node.cpus import binder, read_cpus
-from slaunch.node.devices.choose import assign, select
+from slaunch.node.devices.choose import select
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
 from slaunch.node.files import problem, read_text
@@ -40,7 +40,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
     workers, devices, device_problems = crew(found, options, wish, len(cpus.mask))
     addresses, network_problems = addresses_of(options)
     first = options.start_port
-    fixed = wish.ports or tuple(range(first, first + workers) if first else ())
+    fixed = wish.ports or tuple(range(first, first + workers + SPARE_PORTS) if first else ())
     reserved, port_problems = hold(workers + SPARE_PORTS, env, fixed)
     facts = NodeFacts(
         host=os.uname().nodename,
@@ -85,7 +85,6 @@ def crew(found: Found, options: Options, wish: Wish, cpus: int) -> tuple[int, tu
     try:
         devices = () if options.one_per == "cpu" and not options.nproc_per_node else select(found, options.devices)
         workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, len(devices), cpus)
-        assign(devices, workers)
     except SlaunchError as error:
         return 1, (), (problem(error),)
     return workers, devices, ()

@@ -88,8 +88,9 @@ def test_f65_one_worker_with_all_devices(script, tmp_path):
     assert len(facts.devices) == 3
 
 
-def test_f69_more_workers_than_devices_is_a_problem_of_this_node(script, tmp_path):
-    assert codes(look(script, {"CUDA_VISIBLE_DEVICES": "2,3"}, str(tmp_path), nproc_per_node=3)) == [66]
+def test_p15_more_workers_than_own_devices_may_be_right_where_each_task_has_its_own(script, tmp_path):
+    """Whether there are enough is for the plan, which knows how many tasks a machine has."""
+    assert codes(look(script, {"CUDA_VISIBLE_DEVICES": "2"}, str(tmp_path), nproc_per_node=2)) == []
 
 
 def test_f61_an_empty_list_is_a_cpu_job_of_as_many_workers_as_wanted(script, tmp_path):
