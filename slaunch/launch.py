@@ -73,8 +73,8 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
 
 def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     """Meet the other tasks, agree on the plan, and run this task's part of it."""
-    for note in options.notes:
-        say(task, f"note: {note}")
+    for line in remarks(options):
+        say(task, line)
     facts, reserved = look(env, replace(options, log_dir=folder_to_check(options, task.allocation)))
     facts = replace(facts, problems=(*facts.problems, *claims(task, options)))
     options = replace(options, node_rank=own_number(facts, options))
@@ -87,6 +87,16 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         return supervise(plan, meeting, reserved, options, env)
+
+
+def remarks(options: Options) -> tuple[str, ...]:
+    """What to tell of the options: notes, and at level "debug" all of them."""
+    notes = tuple(f"note: {note}" for note in options.notes) if options.log_level != "warning" else ()
+    if options.log_level != "debug":
+        return notes
+    from slaunch.report.configuration import configuration
+
+    return (*configuration(options), *notes)
 
 
 def look(env: Mapping[str, str], options: Options) -> tuple[NodeFacts, Reserved]:

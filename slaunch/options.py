@@ -85,6 +85,8 @@ class Options:
         heters: endpoints of each further stage, likewise.
         gloo_port: port of the gloo rendezvous where endpoints are fixed; 0 = a free one.
         with_gloo: value of PADDLE_WITH_GLOO.
+        backend: value of PADDLE_DISTRI_BACKEND; empty = by the kind of device.
+        auto_cluster: value of PADDLE_AUTO_CLUSTER, where the user gives it as an option; None = by the variable.
         auto_parallel_config: absolute path of Paddle's JSON file for a tuning step before the workers start; empty = none.
         tuning: what happens with it: "first" (the step, then the workers), "only" (the step alone) or "skip" (the workers alone).
         notes: what the user should know about options that had no effect, one line each.
@@ -135,6 +137,8 @@ class Options:
     heters: tuple[tuple[str, ...], ...] = ()
     gloo_port: int = 0
     with_gloo: str = "1"
+    backend: str = ""
+    auto_cluster: bool | None = None
     auto_parallel_config: str = ""
     tuning: str = "first"
     notes: tuple[str, ...] = ()

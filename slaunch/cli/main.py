@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from slaunch.cli.dialects import DIALECTS
 from slaunch.errors import SlaunchError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slaunch with `argv` (default: the process's own) and return its exit code."""
-    args = list(sys.argv[1:] if argv is None else argv)
+    args = called_as(sys.argv[0], sys.argv[1:]) if argv is None else list(argv)
     env = dict(os.environ)
     try:
         return _command(args, env)
@@ -21,10 +22,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def called_as(name: str, args: Sequence[str]) -> list[str]:
+    """The arguments, with the dialect in front if the program is called by a link of that name, e.g. `torchrun`."""
+    own = os.path.basename(name)
+    return [own, *args] if own in DIALECTS else list(args)
+
+
 def _command(args: list[str], env: Mapping[str, str]) -> int:
     first = args[0] if args else "--help"
     if first in ("--help", "-h"):
         return _help()
+    if first in DIALECTS and args[1:2] in (["--help"], ["-h"]):
+        return _help(DIALECTS[first])
     if first == "--version":
         return _version()
     if first == "explain":
@@ -37,10 +46,10 @@ def _command(args: list[str], env: Mapping[str, str]) -> int:
     return launch(read_options(args, env), env, args)
 
 
-def _help() -> int:
-    from slaunch.cli.options import help_text
+def _help(module: str = "slaunch.cli.options") -> int:
+    from importlib import import_module
 
-    print(help_text())
+    print(import_module(module).help_text())
     return 0
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+from slaunch.cli.dialects import DIALECTS
+from slaunch.cli.modes import with_mode
 from slaunch.cli.roles import read_roles
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
 from slaunch.cli.texts import (
@@ -30,11 +32,6 @@ from slaunch.cli.texts import (
 from slaunch.errors import UsageError
 from slaunch.frozen import names
 from slaunch.options import Options, Program
-
-DIALECTS = {"torchrun": "slaunch.cli.torchrun", "paddle": "slaunch.cli.paddle", "fleetrun": "slaunch.cli.paddle"}
-"""First words that bring another launcher's options, and the module that knows these."""
-
-MODES = ("collective", "ps", "ps-heter", "rpc", "ipu")
 
 
 def mode(text: str) -> str:
@@ -138,7 +135,7 @@ def read_options(argv: Sequence[str], env: Env) -> Options:
         assert isinstance(made, Options)
         return made
     given = split(argv, TABLE)
-    return settle(given.program, beneath(from_line(TABLE, given), env), ())
+    return settle(given.program, with_mode(beneath(from_line(TABLE, given), env)), ())
 
 
 def beneath(line: Mapping[str, Value], env: Env) -> dict[str, Value]:

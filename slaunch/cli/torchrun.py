@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from slaunch.cli.modes import with_mode
 from slaunch.cli.options import ROWS as OWN
 from slaunch.cli.options import beneath, settle
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
@@ -135,7 +136,7 @@ def read(argv: Sequence[str], env: Env) -> Options:
     options = {field.removeprefix("torchrun_"): value for field, value in theirs.items()}
     default = {"one_per": Value("node", "torchrun's default"), **shown({})}
     values = {**default, **beneath({}, env), **translated(options, env), **own}
-    return settle(given.program and kind_of(given.program, options), values, notes(options))
+    return settle(given.program and kind_of(given.program, options), with_mode(values), notes(options))
 
 
 def kind_of(program: Program, options: Mapping[str, Value]) -> Program:

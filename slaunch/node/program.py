@@ -63,8 +63,8 @@ def check_module(name: str, env: Mapping[str, str]) -> tuple[Problem, ...]:
 
     top = name.partition(".")[0]
     folders = [os.getcwd(), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep)), *sys.path]
-    if top in sys.builtin_module_names or PathFinder.find_spec(top, folders):
-        return ()
+    if PathFinder.find_spec(top, folders) or any(finder.find_spec(top, None) for finder in sys.meta_path):
+        return ()  # the second is for packages installed as "editable", which have finders of their own
     seen = f"no module or package {top!r} in {':'.join(folders)}"
     return (problem(ScriptMissingError(f"run the module {name}", seen, "check the name, the environment and PYTHONPATH")),)
 

@@ -27,4 +27,5 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
         "SLAUNCH_LOCAL_DEVICE": ",".join(map(str, seat.positions)),
         "SLAUNCH_ADDRESS": seat.node.address.ip,
         "SLAUNCH_ENDPOINT": endpoints(plan)[seat.rank],
+        "SLAUNCH_FIRST_ENDPOINT": endpoints(plan)[0],
     }

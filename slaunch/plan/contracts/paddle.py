@@ -40,11 +40,12 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
         "PADDLE_TRAINERS_NUM": world,
         "PADDLE_RANK_IN_NODE": local_rank,
         "PADDLE_TRAINER_ENDPOINTS": endpoint_list(plan),
-        "PADDLE_AUTO_CLUSTER": auto_cluster(env),
+        "PADDLE_AUTO_CLUSTER": auto_cluster(env) if seat.options.auto_cluster is None else str(int(seat.options.auto_cluster)),
     }
     if plan.log_dir:
         values["PADDLE_LOG_DIR"] = plan.log_dir
-    return values | device_variables(seat)
+    backend = {"PADDLE_DISTRI_BACKEND": seat.options.backend} if seat.options.backend else {}
+    return values | device_variables(seat) | backend
 
 
 def device_variables(seat: Seat) -> dict[str, str]:

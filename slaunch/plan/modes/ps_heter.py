@@ -1,7 +1,7 @@
 """Heterogeneous parameter servers: as mode ps, and further stages of workers on other kinds of device behind the trainers.
 
-Stage 1 are the trainers, on CPUs; `--heter_devices "gpu;cpu"` and `--heter_worker_num "2;1"` make a stage 2 of two workers per node
-on GPUs and a stage 3 of one on CPUs. Source: the behaviour of Paddle's older launcher (`fleet.launch`), recorded in
+Stage 1 are the trainers, on CPUs; `--heter_devices "gpu;cpu"` and `--heter_worker_num "2;1"` make a stage 2 of two workers per
+node on GPUs and a stage 3 of one on CPUs. Source: the behaviour of Paddle's older launcher (`fleet.launch`), recorded in
 tests/data/worker_env/paddle_ps_heter.json.
 """
 

@@ -235,4 +235,5 @@ def test_slaunch_s_own_numbers():
         "SLAUNCH_LOCAL_DEVICE": "",
         "SLAUNCH_ADDRESS": "10.0.0.2",
         "SLAUNCH_ENDPOINT": "10.0.0.2:20001",
+        "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
     }

@@ -1,0 +1,51 @@
+"""For programs that slaunch starts: a worker's place in its job.
+
+    from slaunch import worker
+    if worker.rank() == 0: ...
+
+A program that was started without slaunch is the only worker of its job. These functions read the process's environment when they
+are called; nothing else of slaunch is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def rank() -> int:
+    """Number of this worker in the job, from 0."""
+    return _number("SLAUNCH_RANK", 0)
+
+
+def world_size() -> int:
+    """Number of workers in the job."""
+    return _number("SLAUNCH_WORLD_SIZE", 1)
+
+
+def local_rank() -> int:
+    """Number of this worker on its node, from 0."""
+    return _number("SLAUNCH_LOCAL_RANK", 0)
+
+
+def local_world_size() -> int:
+    """Number of workers on this node."""
+    return _number("SLAUNCH_LOCAL_WORLD_SIZE", 1)
+
+
+def node_rank() -> int:
+    """Number of this node in the job, from 0."""
+    return _number("SLAUNCH_NODE_RANK", 0)
+
+
+def attempt() -> int:
+    """How often the job's workers have been started before."""
+    return _number("SLAUNCH_ATTEMPT", 0)
+
+
+def _number(name: str, alone: int) -> int:
+    """A variable's number, or what holds for a program alone.
+
+    Raises:
+        ValueError: the variable was changed to something else.
+    """
+    return int(os.environ.get(name, alone))
