@@ -26,7 +26,7 @@ _STOP = r"KeyboardInterrupt|SystemExit|SignalException|CancelledError|killed by 
 _LAST_WORDS = 8
 
 
-def classify(code: int, number: int, tail: tuple[str, ...], oom: str) -> tuple[str, str]:
+def classify(code: int, number: int, tail: tuple[str, ...], oom: str, said: str = "") -> tuple[str, str]:
     """Class of the cause and one line on it.
 
     Args:
@@ -34,18 +34,19 @@ def classify(code: int, number: int, tail: tuple[str, ...], oom: str) -> tuple[s
         number: the signal that ended it, or 0.
         tail: last lines of its output.
         oom: what `oom.explain` says of the time it ran.
+        said: the exception that it wrote to its error file; "" if it wrote none.
     """
     if number == signal.SIGKILL and oom:
         return "memory", oom
     if code in (CANNOT_EXECUTE, NOT_FOUND) and tail and tail[-1].startswith("slaunch: cannot start"):
         return "start", tail[-1].removeprefix("slaunch: ")
-    exception = last_exception(tail)
+    exception = said or last_exception(tail)
     words = exception or "\n".join(tail[-_LAST_WORDS:])
     if re.search(_MEMORY, words):
         return "memory", exception or "out of memory"
     if re.search(_PEER, words):
         return "peer", exception
-    died_speaking = bool(exception) and tail[-1].strip() == exception and not is_stop(exception)
+    died_speaking = bool(exception) and exception in (said, *(line.strip() for line in tail[-1:])) and not is_stop(exception)
     return "signal" if number and not died_speaking else "error", exception
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from slaunch._failpoint import failpoint
-from slaunch.agent import oom, process, tree
+from slaunch.agent import errorfile, oom, process, tree
 from slaunch.agent.cause import classify
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
@@ -124,6 +124,7 @@ class Crew:
         log, path, start = open_log(place.log_dir, spec.log_name, place.overwrite, place.attempt)
         try:
             files = write_files(place.log_dir, spec.files)
+            errorfile.clear(spec.set_env.get(errorfile.VARIABLE, ""))
             pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files}, log)
         finally:
             os.close(log)
@@ -229,9 +230,10 @@ class Crew:
         shell_code = 128 + number if number else code
         lines = tail(worker.log, worker.log_start)
         killed = oom.explain(self._group, self._oom_before, oom.count(self._group)) if number == signal.SIGKILL else ""
-        cause, detail = classify(shell_code, number, lines, killed)
+        said = errorfile.read(spec.set_env.get(errorfile.VARIABLE, ""))
+        cause, detail = classify(shell_code, number, lines, killed, said)
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
-        return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told)
+        return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told, spec.role)
 
 
 def _dead_child() -> int:

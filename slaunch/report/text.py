@@ -38,8 +38,11 @@ def headline(report: RunReport) -> str:
 
 
 def _failure_headline(verdict: Verdict) -> str:
-    assert verdict.first is not None
-    return f"{worker_name(verdict.first)} {'was' if verdict.first.signal else 'failed with'} {ending(verdict.first)}"
+    first = verdict.first
+    assert first is not None
+    if first.told:
+        return f"{worker_name(first)} failed: {first.detail}"
+    return f"{worker_name(first)} {'was' if first.signal else 'failed with'} {ending(first)}"
 
 
 def _signal_headline(verdict: Verdict) -> str:
@@ -67,11 +70,14 @@ _HEADLINES = {
 
 def worker_name(failure: Failure) -> str:
     """Which worker, as a person looks for it."""
-    return f"rank {failure.rank} on {failure.host}"
+    role = "" if failure.role == "worker" else f" ({failure.role})"
+    return f"rank {failure.rank}{role} on {failure.host}"
 
 
 def ending(failure: Failure) -> str:
     """How it ended."""
+    if failure.told:
+        return "already failing when slaunch told it to stop, as its peers had noticed"
     if failure.signal:
         return f"killed by {signal_name(failure.signal)}"
     return f"exit code {failure.code}"

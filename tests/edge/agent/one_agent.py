@@ -70,7 +70,7 @@ def make_plan(settings: dict[str, Any]) -> Plan:
 
 def make_spec(plan: Plan, index: int, local_rank: int, settings: dict[str, Any]) -> WorkerSpec:
     rank = plan.nodes[index].ranks[local_rank]
-    env = {"RANK": str(rank), "LOCAL_RANK": str(local_rank)}
+    env = {"RANK": str(rank), "LOCAL_RANK": str(local_rank), **settings.get("worker_env", {})}
     files = tuple(EnvFile(*file) for file in settings.get("files", ()))
     argv = tuple(settings["commands"][index][local_rank])
     cpus = tuple(settings.get("cpus", ()))

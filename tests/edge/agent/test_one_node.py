@@ -351,3 +351,37 @@ def test_nobody_waits_for_the_guardian(tmp_path: Path) -> None:
         assert job.wait() == [143]
         assert os.read(read, 10) == b""
     os.close(read)
+
+
+def test_f118_the_exception_that_a_pytorch_program_records(tmp_path: Path) -> None:
+    """As torch's `record` writes it; the log ends with something else. An earlier run's file does not count."""
+    path = tmp_path / "error.json"
+    path.write_text('{"message": "an old story"}')
+    record = json.dumps({"message": {"message": "ValueError: from the\nfile", "extraInfo": {"timestamp": "1796042700"}}})
+    code = f"""
+import os, sys
+assert not os.path.exists({str(path)!r})
+with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file: file.write({record!r})
+print("tidying up"); sys.exit(1)
+"""
+    with Job(tmp_path, [[python(code)]], worker_env={"TORCHELASTIC_ERROR_FILE": str(path)}) as job:
+        assert job.wait() == [1]
+        assert "cause:  ValueError: from the" in job.text("err.0")
+
+
+def test_p95_a_culprit_that_takes_its_time_to_end_is_named(tmp_path: Path) -> None:
+    """Its traceback is out, its peers have noticed and failed, it still tidies up: then the stop comes."""
+    gone = tmp_path / "gone"
+    culprit = f"""
+import atexit, sys, time
+atexit.register(lambda: (sys.stderr.flush(), open({str(gone)!r}, "w").close(), time.sleep(600)))
+raise ValueError("the real reason")
+"""
+    victim = f"""
+import os, time
+while not os.path.exists({str(gone)!r}): time.sleep(0.01)
+raise ConnectionResetError("Connection reset by peer")
+"""
+    with Job(tmp_path, [[python(victim), python(culprit)]]) as job:
+        assert job.wait() == [1]
+        assert "rank 1 on n0 failed: ValueError: the real reason (exit code 1)" in job.text("err.0")

@@ -17,6 +17,7 @@ OTHER_VALUE = {
         "MASTER_ADDR": ADDRESSES,
         "MASTER_PORT": ADDRESSES,
         "OMP_NUM_THREADS": "torchrun always says 1; slaunch the physical cores of the worker's share",
+        "TORCHELASTIC_ERROR_FILE": "theirs in a temporary folder, ours beside the log file",
         "TORCHELASTIC_USE_AGENT_STORE": "torchrun's agent serves the store; here worker 0 does, on a reserved port",
     },
     "paddle": {
@@ -31,7 +32,6 @@ OTHER_VALUE = {
 THEIRS_ONLY = {
     "torchrun": {
         "LC_CTYPE": "set by their Python in the C locale",
-        "TORCHELASTIC_ERROR_FILE": "only torchrun's own agent reads it",
         "TORCHELASTIC_SIGNALS_TO_HANDLE": "settings of torchrun's agent, not of a worker",
     },
     "paddle": {

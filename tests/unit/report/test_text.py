@@ -49,6 +49,16 @@ def test_p95_a_victim_is_called_one() -> None:
     assert "may be the one to look at" not in render(report(Verdict("failure", 1, FIRST)))
 
 
+def test_p95_a_culprit_that_the_stop_overtook() -> None:
+    text = render(report(Verdict("failure", 9, replace(FIRST, code=143, signal=15, told=True))))
+    assert text.startswith("slaunch: rank 5 on n2 failed: ValueError: bad (exit code 9)\n")
+    assert "already failing when slaunch told it to stop" in text
+
+
+def test_a_server_is_called_one() -> None:
+    assert "rank 5 (server) on n2 failed with" in render(report(Verdict("failure", 1, replace(FIRST, role="server"))))
+
+
 def test_others_are_few_lines_however_many() -> None:
     others = tuple(replace(FIRST, rank=10 + i) for i in range(1000))
     text = render(report(Verdict("failure", 1, FIRST, others)))
