@@ -4,6 +4,8 @@ import pytest
 from support.cluster import Cluster
 from support.jobs import WORLD, assert_world, folder_in, logs, places
 
+from slaunch import templates
+
 
 def test_f14_f16_f135_agents_start_the_workers_of_their_nodes(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
@@ -92,11 +94,9 @@ def test_p28_p29_two_jobs_on_the_same_nodes_do_not_meet(cluster: Cluster) -> Non
         assert_world(logs(folder), 8, [2, 2, 2, 2])
 
 
-def test_the_template_is_a_job(cluster: Cluster) -> None:
-    from slaunch import templates
-
+def test_p79_the_template_is_a_job(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
-    options = ["-N2", "--gpus-per-node=2", "-o", f"{folder}/out", templates.path("collective"), "--log_dir", folder, WORLD]
-    done = cluster.run(["sbatch", "--parsable", "--wait", *options])
-    assert done.returncode == 0, logs(folder)
+    with open(templates.path("collective")) as file:
+        job = cluster.sbatch(file.read(), "-N2", "--gpus-per-node=2", args=["--log_dir", folder, WORLD])
+    assert (job.state, job.code) == ("COMPLETED", 0), job.output
     assert_world(logs(folder), 4, [2, 2])

@@ -144,15 +144,21 @@ class Cluster:
         return self.run(["srun", *args], timeout=timeout, env=env, cwd=cwd)
 
     def sbatch(
-        self, script: str, *options: str, timeout: float = 120, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        script: str,
+        *options: str,
+        args: Sequence[str] = (),
+        timeout: float = 120,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> Job:
-        """Submit a batch script and wait until the job has ended."""
+        """Submit a batch script with these arguments and wait until the job has ended."""
         folder = tempfile.mkdtemp(dir=self.scratch)
         os.chmod(folder, 0o777)
         path = os.path.join(folder, "job.sh")
         with open(path, "w") as file:
             file.write(script)
-        submitted = self.run(["sbatch", "--parsable", "-o", f"{folder}/out", *options, path], env=env, cwd=cwd)
+        submitted = self.run(["sbatch", "--parsable", "-o", f"{folder}/out", *options, path, *args], env=env, cwd=cwd)
         assert submitted.returncode == 0, submitted.stderr
         job = submitted.stdout.strip()
         self.wait_until(lambda: self.job(job)["JobState"] in ENDED, timeout, lambda: f"job {job} is {self.job(job)}")

@@ -44,7 +44,7 @@ class Job:
         return Task(allocation, Slot(rank, self.size, rank, 0))
 
     def facts(self, rank: int) -> NodeFacts:
-        return replace(facts(rank, addresses=LOOPBACK), **self.change.get(rank, {}))
+        return replace(facts(rank, addresses=LOOPBACK, gpus=0), **self.change.get(rank, {}))
 
     def start(self, rank: int, use: Callable[[Meeting], object] = lambda meeting: None) -> Tasklet:
         return Tasklet(self, rank, use)
