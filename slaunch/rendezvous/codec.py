@@ -1,6 +1,7 @@
 """What each task shows at the meeting, as bytes. Compact: at 10,000 nodes every byte of it travels 100 million times.
 
-Positional JSON; lists of numbers that are long and alike on all nodes are written as one text, which is parsed once for all.
+Positional JSON; lists of numbers that are long and alike on all nodes are written as one text, which is parsed once for all. Only
+chance costs much, as it does not compress: of the unique names of devices just enough travels to tell two of one node apart.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 from slaunch.node.values import Address, Device, NodeFacts, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+MARK = "uuid~"
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,18 @@ def rows(values: Iterable[Any]) -> list[list[Any]]:
     return [list(value.__dict__.values()) for value in values]
 
 
+def device_rows(devices: Iterable[Device]) -> list[list[Any]]:
+    """Devices as lists of their fields, with a short stand-in for the unique name."""
+    return rows(replace(device, uuid=stand_in(device.uuid)) for device in devices)
+
+
+def stand_in(uuid: str) -> str:
+    """A short text in place of a unique name: good for comparing, and nothing that a driver would take for a name."""
+    if not uuid or uuid.startswith(MARK):
+        return uuid
+    return MARK + sha256(uuid.encode()).hexdigest()[:8]
+
+
 def rows_of(kind: type[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The inverse of `rows`."""
     return lambda values: tuple(kind(*value) for value in values)
@@ -126,7 +142,7 @@ def join(values: Iterable[Iterable[int]]) -> str:
 NAMES = NodeFacts.__match_args__
 PACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows,
-    "devices": rows,
+    "devices": device_rows,
     "problems": rows,
     "cpus": ranges,
     "cores": join,

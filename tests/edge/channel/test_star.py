@@ -253,3 +253,14 @@ def test_a_complete_star_lets_nobody_else_in():
         socket.create_connection((LOCAL, port), timeout=5)
     loop.add(thread.spoke)
     loop.close()
+
+
+def test_a_star_between_two_loops_still_sends(star):
+    """The meeting's loop has ended, the agent's has not begun."""
+    loop, hub, spokes = star
+    loop.selector.close()
+    hub.broadcast({"n": 1}, os.urandom(16 << 20))  # more than the sockets take at once
+    hub.broadcast({"n": 2})
+    again = Loop(hub, *spokes)
+    again.run(lambda: all(len(again.of(spoke)) == 2 for spoke in spokes))
+    again.selector.close()
