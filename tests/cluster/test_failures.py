@@ -34,7 +34,7 @@ def agents(cluster: Cluster, folder: str, node: str) -> list[Process]:
     return sorted(found, key=lambda process: process.pid)
 
 
-def test_f118_f119_f143_f314_p94_the_first_cause(cluster: Cluster) -> None:
+def test_f118_f119_f143_f295_f314_p94_the_first_cause(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
     process = start(cluster, folder, "5", "7", "3")
     _, said = process.communicate(timeout=60)

@@ -7,7 +7,7 @@ from support.jobs import WORLD, assert_world, folder_in, logs, places
 from slaunch import templates
 
 
-def test_f14_f16_f135_agents_start_the_workers_of_their_nodes(cluster: Cluster) -> None:
+def test_f14_f16_f135_f320_agents_start_the_workers_of_their_nodes(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
     done = cluster.srun("-N4", "--ntasks-per-node=1", "slaunch", "--nproc_per_node", "2", "--log_dir", folder, WORLD)
     assert done.returncode == 0, done.stderr

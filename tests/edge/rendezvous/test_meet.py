@@ -106,7 +106,7 @@ def test_a_local_error_is_told_by_all():
     assert tasks[0].error.seen == "node00002: no such file"
 
 
-def test_w16_missing_tasks_are_named_at_the_deadline_and_to_all_who_are_here():
+def test_f103_f132_w16_missing_tasks_are_named_at_the_deadline_and_to_all_who_are_here():
     job = quick(Job(4))
     start = time.monotonic()
     tasks = job.run(ranks=(0, 2))
@@ -132,13 +132,13 @@ def test_a_task_that_comes_late_is_waited_for():
         assert task.error is None
 
 
-def test_who_is_missing_is_said_while_waiting(monkeypatch):
+def test_p99_who_is_missing_is_said_while_waiting(monkeypatch):
     monkeypatch.setattr("slaunch.rendezvous.assemble.TELL_S", 0.3)
     (task,) = quick(Job(2), 1.5).run(ranks=(0,))
     assert "waiting for task 1; by node: localhost (1 of 2 here)" in task.said
 
 
-def test_a_wrong_secret_does_not_meet_and_both_sides_say_why():
+def test_f318_a_wrong_secret_does_not_meet_and_both_sides_say_why():
     job = quick(Job(2))
     first = job.start(0)
     other = replace_env(job, {secret.VARIABLE: secret.fresh_text()}).start(1)

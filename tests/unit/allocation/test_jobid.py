@@ -46,7 +46,7 @@ def test_old_spelling_is_read_the_new_one_first():
     assert slurm_job({}) == ""
 
 
-def test_a_task_of_an_array_is_named_by_array_and_index():
+def test_p84_a_task_of_an_array_is_named_by_array_and_index():
     env = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_JOB_ID": "41", "SLURM_JOB_ID": "48"}
     assert slurm_job(env) == "41_7"
 

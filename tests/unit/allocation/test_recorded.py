@@ -276,7 +276,7 @@ def test_ordinary_environments_have_no_warnings():
         assert [task.allocation.warnings for _, task in tasks(name) if task.allocation.warnings] == []
 
 
-def test_ids_of_arrays_and_steps():
+def test_p84_ids_of_arrays_and_steps():
     assert [task.allocation.job for _, task in tasks("slurm_step_array")] == ["2_3"]
     assert read(processes("slurm_batch_array")[0].env).allocation.job == "13_7"
     assert {task.allocation.step for _, task in tasks("srun_in_openmpi4")} == {"1"}

@@ -66,7 +66,7 @@ def test_f315_bad_command_lines_are_named(argv, part):
     assert caught.value.exit_code == 2
 
 
-def test_w49_command_line_before_environment_before_default():
+def test_f321_w49_command_line_before_environment_before_default():
     env = {"SLAUNCH_LOG_DIR": "from-env", "SLAUNCH_JOB_ID": "mine"}
     options = read_options(["--log-dir", "from-line", "a.py"], env)
     assert (options.log_dir, options.job_id, options.grace_s) == ("from-line", "mine", 15.0)

@@ -18,7 +18,7 @@ OPEN_NAMES = (
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-def test_secret_names(name: str) -> None:
+def test_f317_secret_names(name: str) -> None:
     assert is_secret_name(name)
 
 
