@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from collections.abc import Callable
 from math import inf
 
 from slaunch.frozen import dataclass, field
@@ -60,8 +61,8 @@ class Console:
         self._interval = BUSY_S if moved else min(QUIET_S, self._interval * 2)
         self.due = inf if self._closed else now + (0.0 if moved >= PASS_BYTES else self._interval)
 
-    def drain(self) -> str:
-        """Copy what is left. A line on what could not be shown, if the console takes no more; else ""."""
+    def drain(self, interrupted: Callable[[], bool] = lambda: False) -> str:
+        """Copy what is left, unless the console takes no more or `interrupted()`: then a line on what was not shown; else ""."""
         last = time.monotonic()
         while self._left() and not self._closed:
             now = time.monotonic()
@@ -69,6 +70,8 @@ class Console:
                 last = now
             elif now > last + NO_PROGRESS_S:
                 return f"{self._left()} bytes of output were not shown: the console did not take them. They are in the log files"
+            elif interrupted():
+                return f"{self._left()} bytes of output were not shown. They are in the log files"
             else:
                 select.select([], [self.out], [], 0.1)
         for source in self.sources:

@@ -25,7 +25,9 @@ from slaunch.agent.events import (
     Tell,
     TellAll,
     Tick,
+    TreeSeen,
 )
+from slaunch.agent.journal import Journal
 from slaunch.agent.linux import read_signalfd
 from slaunch.agent.messages import Decided, pack, unpack
 from slaunch.agent.tree import describe
@@ -39,12 +41,15 @@ IDLE_S = 0.5
 class Loop:
     """Everything that the loop serves."""
 
-    def __init__(self, state: supervisor.State, crew: Crew, star: Star, console: Console, signals: int) -> None:
+    def __init__(  # noqa: PLR0917 - one of each
+        self, state: supervisor.State, crew: Crew, star: Star, console: Console, journal: Journal, signals: int
+    ) -> None:
         self.state = state
         self.verdict: Verdict | None = None
         self._crew = crew
         self._star = star
         self._console = console
+        self._journal = journal
         self._signals = signals
         self._arrived: deque[Event] = deque()
         self._orphans = False
@@ -76,11 +81,17 @@ class Loop:
             self.feed(Tick())
         self._serve_crew()
         self._console.tick(now)
+        while self._star.notices:
+            self._journal.note("channel", text=self._star.notices.popleft())
+        self._journal.flush()
 
     def feed(self, event: Event) -> None:
         """One event through the supervisor, and its actions into the world."""
         self.state, actions = supervisor.step(self.state, event, time.monotonic())
+        if actions or not isinstance(event, Tick | TreeSeen):
+            self._journal.value("event", event)
         for action in actions:
+            self._journal.value("action", action)
             self._do(action)
 
     def _timeout_s(self) -> float:

@@ -12,7 +12,8 @@ from slaunch.agent import supervisor
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
-from slaunch.agent.linux import become_subreaper, open_signalfd
+from slaunch.agent.journal import Journal, since_start_s
+from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
 from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
 from slaunch.agent.values import RunReport, Verdict
@@ -40,27 +41,34 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         options: for the grace, the logs and the console.
     """
     started_s = time.time()
-    place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
     signals = Signals()
     become_subreaper()
     mark = f"{os.getpid()}.{os.urandom(8).hex()}"
     guardian = Guardian(mark)
-    console = Console(out=1)
+    console, journal = Console(out=1), Journal(plan.log_dir, own_node)
+    journal.note("begin", since_start_s=round(since_start_s(), 4), job=plan.job, attempt=plan.attempt, digest=plan.digest)
+    place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
+
+    def watch(worker: Worker) -> None:
+        journal.note("started", rank=worker.spec.rank, pid=worker.pid)
+        watch_output(console, worker, plan, options)
+
     try:
         with selectors.DefaultSelector() as selector:
-            crew = Crew(place, selector, mark, guardian, lambda worker: watch_output(console, worker, plan, options))
+            crew = Crew(place, selector, mark, guardian, watch)
             try:
                 crew.start(specs, base_env)
                 services = frozenset(spec.rank for spec in specs if spec.service)
                 state = supervisor.start(own_node, hosts_of(plan), crew.ranks, options.grace_s, services, clients_of(plan))
-                verdict = Loop(state, crew, star, console, signals.descriptor).run(selector)
+                verdict = Loop(state, crew, star, console, journal, signals.descriptor).run(selector)
             finally:
                 crew.close()
-        note = console.drain()
         star.flush(FLUSH_S)
+        note = console.drain(signals.stop_asked)
     finally:
         star.close()
         console.close()
+        journal.close()
         guardian.dismiss()
         become_subreaper(False)
         signals.restore()
@@ -116,6 +124,10 @@ class Signals:
         wanted.add(signal.SIGCHLD)
         self._before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.descriptor = open_signalfd(wanted)
+
+    def stop_asked(self) -> bool:
+        """Whether a request to stop has come since the last look."""
+        return any(arrived.number in STOP_SIGNALS for arrived in read_signalfd(self.descriptor))
 
     def restore(self) -> None:
         """Signals work as before."""

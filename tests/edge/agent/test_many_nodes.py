@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -19,7 +20,7 @@ def up(folder: Path, then: str = "exec sleep 600") -> list[str]:
     return shell(f"touch {folder}/up.$RANK; {then}")
 
 
-def test_success_on_all_nodes(tmp_path: Path) -> None:
+def test_f117_success_on_all_nodes(tmp_path: Path) -> None:
     with Job(tmp_path, [[shell("echo $RANK")] * 2] * 3) as job:
         assert job.wait() == [0, 0, 0]
         assert [job.log(rank) for rank in range(6)] == [f"{rank}\n" for rank in range(6)]
@@ -123,7 +124,7 @@ os._exit(9)
         assert job.report()["verdict"]["first"]["rank"] == 1
 
 
-def test_w28_grace_is_common_to_all_nodes(tmp_path: Path) -> None:
+def test_f322_w28_grace_is_common_to_all_nodes(tmp_path: Path) -> None:
     stubborn = up(tmp_path, "trap '' TERM; while :; do sleep 1; done")
     with Job(tmp_path, [[stubborn] * 2] * 3, options={"grace_s": 1.5}) as job:
         job.started(*(f"up.{rank}" for rank in range(6)))
@@ -184,3 +185,17 @@ def test_w24_workers_hear_of_the_stop_within_half_a_second(tmp_path: Path) -> No
         for rank in range(3):
             wait_for(lambda rank=rank: (tmp_path / f"told.{rank}").exists(), "the stop")  # type: ignore[misc]
             assert float((tmp_path / f"told.{rank}").read_text()) - failed < 2.0
+
+
+def test_each_agent_keeps_a_journal_without_secrets(tmp_path: Path) -> None:
+    env = {"MY_TOKEN": "do-not-show"}
+    with Job(tmp_path, [[shell("exit 3")], [FOREVER]], env=env) as job:
+        assert job.wait() == [3, 3]
+        for node in range(2):
+            text = job.text(f"logs/agent.{node}.jsonl")
+            entries = [json.loads(line) for line in text.splitlines()]
+            assert entries[0]["kind"] == "begin"
+            assert [e["rank"] for e in entries if e["kind"] == "started"] == [node]
+            assert entries[-1]["what"] == "Finish"
+            assert [e["mono_s"] for e in entries] == sorted(e["mono_s"] for e in entries)
+            assert "do-not-show" not in text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -66,7 +65,7 @@ def test_a_program_that_is_not_there_is_127_and_one_that_cannot_run_is_126(tmp_p
         assert "Permission denied" in job.text("err.0")
 
 
-def test_the_worker_gets_a_clean_process(tmp_path: Path) -> None:
+def test_f95_the_worker_gets_a_clean_process(tmp_path: Path) -> None:
     """Own session, default signals, empty input, chosen CPUs, no descriptor but 0, 1, 2."""
     code = """
 import json, os, signal, sys
@@ -94,21 +93,10 @@ def test_a_worker_finds_sigpipe_at_its_default(tmp_path: Path) -> None:
         assert int(job.log(0).split()[1], 16) == 0
 
 
-def test_a_file_for_a_long_variable_is_private(tmp_path: Path) -> None:
-    text = "endpoint,\n" * 50_000
-    with Job(tmp_path, [[shell("cat $LIST_FILE"), shell("echo $LIST_FILE")]], files=[["LIST_FILE", "list.txt", text]]) as job:
-        assert job.wait() == [0]
-        path = f"{job.log_dir}/list.txt"
-        assert job.log(0) == text
-        assert job.log(1) == path + "\n"
-        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-        assert sorted(os.listdir(job.log_dir)) == ["list.txt", "workerlog.0", "workerlog.1"]
-
-
 # -- stopping
 
 
-def test_w27_p96_grandchildren_that_ignore_sigterm_are_killed(tmp_path: Path) -> None:
+def test_f322_w27_p96_grandchildren_that_ignore_sigterm_are_killed(tmp_path: Path) -> None:
     stubborn = "trap '' TERM; echo $$ > {file}; while :; do sleep 600; done"
     family = f"""
         sh -c "{stubborn.format(file=tmp_path / 'child')}" &
@@ -290,7 +278,7 @@ def test_w27_kill_9_of_the_agent_leaves_nothing(tmp_path: Path) -> None:
         assert state_of(pid) == ""
 
 
-def test_the_guardian_harms_no_stranger(tmp_path: Path) -> None:
+def test_f312_the_guardian_harms_no_stranger(tmp_path: Path) -> None:
     """A process with another agent's mark, or none, lives on."""
     strangers = [
         subprocess.Popen(["sleep", "600"], env={"SLAUNCH_MARK": "another.1234"}),
