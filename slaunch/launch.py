@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from slaunch.agent.memory import Memory
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_rank, heed
@@ -169,7 +170,7 @@ def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoRe
     reserved.release()
     sys.stdout.flush()
     try:
-        os.execvpe(spec.argv[0], spec.argv, {**inherited, **spec.set_env})
+        os.execvpe(spec.argv[0], spec.argv, {**inherited, **spec.set_env, **Memory(across_exec=True).variables(spec.files)})
     except OSError as error:
         raise PlanError("become the worker", f"{spec.argv[0]}: {error.strerror}", "check the program's path") from None
 

@@ -13,7 +13,8 @@ from slaunch.agent import errorfile, oom, process, tree
 from slaunch.agent.cause import classify
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
-from slaunch.agent.logs import open_log, prepare, tail, write_files
+from slaunch.agent.logs import open_log, prepare, tail
+from slaunch.agent.memory import Memory
 from slaunch.agent.values import Failure
 from slaunch.errors import SlaunchError
 from slaunch.frozen import dataclass
@@ -71,6 +72,7 @@ class Crew:
         self.events: list[Event] = []
         self.sweep_due = float("inf")
         self._place = place
+        self._memory = Memory()
         self._selector = selector
         self._mark = mark
         self._guardian = guardian
@@ -123,7 +125,7 @@ class Crew:
         place = self._place
         log, path, start = open_log(place.log_dir, spec.log_name, place.overwrite, place.attempt)
         try:
-            files = write_files(place.log_dir, spec.files)
+            files = self._memory.variables(spec.files)
             errorfile.clear(spec.set_env.get(errorfile.VARIABLE, ""))
             pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files}, log)
         finally:

@@ -7,7 +7,6 @@ import os
 import time
 
 from slaunch.errors import OutputError
-from slaunch.plan.values import EnvFile
 
 TAIL_BYTES = 16384
 TAIL_LINES = 20
@@ -54,29 +53,6 @@ def _mark_start(log: int, attempt: int) -> int:
         at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         size += os.write(log, f"---- slaunch: attempt {attempt}, {at} ----\n".encode())
     return size
-
-
-def write_files(directory: str, files: tuple[EnvFile, ...]) -> dict[str, str]:
-    """Write the files of a worker, readable by its user only, and return the variables that name them.
-
-    Workers of a node, and nodes that share the directory, write the same file: each write is whole or not there.
-
-    Raises:
-        OutputError: if one cannot be written.
-    """
-    return {file.variable: _write_file(os.path.join(directory, file.name), file.text) for file in files}
-
-
-def _write_file(path: str, text: str) -> str:
-    part = f"{path}.{os.getpid()}.{os.uname().nodename}.part"
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
-    except OSError as error:
-        raise _output_error(path, error) from None
-    return path
 
 
 def _output_error(path: str, error: OSError) -> OutputError:

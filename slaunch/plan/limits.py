@@ -20,7 +20,7 @@ def fit(seat: Seat, values: dict[str, str], env: Mapping[str, str]) -> tuple[dic
     """Move Paddle's long lists into a file; nothing else may be too long.
 
     Paddle's launcher writes the whole environment, secrets included, into one file per worker. Its worker code needs only the
-    lists that were left out, which are the same for all: one file per node.
+    lists that were left out, which are the same for all.
 
     Raises:
         PlanError: if a variable is too long for the kernel.
@@ -34,7 +34,7 @@ def fit(seat: Seat, values: dict[str, str], env: Mapping[str, str]) -> tuple[dic
     if not long:
         return fitting, ()
     text = json.dumps(long, indent=4, sort_keys=True)
-    return fitting, (EnvFile("PADDLE_BACKUP_ENV_PATH", f"backup_env.node{seat.node.index}.json", text),)
+    return fitting, (EnvFile("PADDLE_BACKUP_ENV_PATH", "backup_env.json", text),)
 
 
 def length_limit(env: Mapping[str, str]) -> int:

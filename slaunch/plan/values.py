@@ -104,13 +104,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class EnvFile:
-    """A file that tells a worker what is too long for one variable. Who starts the worker writes it, mode 0600.
+    """A file that tells a worker what is too long for one variable. Who starts the worker provides it.
 
     Attributes:
-        variable: the variable that is to hold the file's absolute path.
-        name: file name, the same for all workers of a node that share the content; goes into the log directory, or into a private
-            temporary one if there is none.
-        text: the content.
+        variable: the variable that is to hold the file's path.
+        name: what it is called where somebody looks.
+        text: the content, the same for all workers that share it.
     """
 
     variable: str

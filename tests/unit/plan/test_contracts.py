@@ -80,7 +80,7 @@ def test_masters_of_different_frameworks_have_different_ports():
     assert len({*ports, *(each.rpartition(":")[2] for each in env["PADDLE_TRAINER_ENDPOINTS"].split(",")[:2])}) == 5
 
 
-def test_masters_are_served_where_rank_0_runs_even_if_that_is_not_the_first_position():
+def test_f107_masters_are_served_where_rank_0_runs_even_if_that_is_not_the_first_position():
     made = plans.plan(plans.tasks([0, 1, 0, 1]))
     assert {plans.env_of(made, rank)["MASTER_ADDR"] for rank in range(4)} == {"10.0.0.1"}
 
@@ -235,5 +235,6 @@ def test_slaunch_s_own_numbers():
         "SLAUNCH_LOCAL_DEVICE": "",
         "SLAUNCH_ADDRESS": "10.0.0.2",
         "SLAUNCH_ENDPOINT": "10.0.0.2:20001",
+        "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
         "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
     }
