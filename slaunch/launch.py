@@ -16,6 +16,7 @@ from slaunch.allocation.values import Allocation, Shell, Task
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
 from slaunch.node.files import problem
+from slaunch.node.mempolicy import set_policy
 from slaunch.node.nics import read_listed
 from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
@@ -167,6 +168,8 @@ def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoRe
     inherited = {name: value for name, value in env.items() if name not in spec.drop_env}
     if spec.cpus:
         os.sched_setaffinity(0, spec.cpus)
+    if spec.memory:
+        set_policy(spec.memory_policy, spec.memory)
     reserved.release()
     sys.stdout.flush()
     try:

@@ -59,7 +59,8 @@ class Options:
         rendezvous_timeout_s: deadline of the meeting.
         grace_s: seconds between the request to stop and SIGKILL.
         keep_env, drop_env: variable names or `PREFIX*` patterns that hygiene must leave alone, or must remove for workers.
-        bind: CPU binding policy, "auto" or "none" (more with the binding policies).
+        bind: CPU binding policy: "auto", "numa", "core", "none", "map:…" or "mask:…"; see `plan.binding`.
+        bind_memory: NUMA nodes that workers' memory comes from: "auto", "preferred", "bind" or "none"; see `plan.memory`.
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
         tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
@@ -108,6 +109,7 @@ class Options:
     keep_env: tuple[str, ...] = ()
     drop_env: tuple[str, ...] = ()
     bind: str = "auto"
+    bind_memory: str = "auto"
     network: str = ""
     log_overwrite: bool = False
     tee: tuple[int, ...] = (0,)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from slaunch.agent.linux import die_with_parent
+from slaunch.node.mempolicy import set_policy
 from slaunch.plan.values import WorkerSpec
 
 MARK = "SLAUNCH_MARK"
@@ -48,6 +49,8 @@ def _become(spec: WorkerSpec, env: Mapping[str, str], log: int, agent: int) -> N
         _reset_signals()
         if spec.cpus:
             os.sched_setaffinity(0, spec.cpus)
+        if spec.memory:
+            set_policy(spec.memory_policy, spec.memory)
         os.execvpe(spec.argv[0], spec.argv, env)
     except FileNotFoundError:
         code = NOT_FOUND

@@ -93,6 +93,13 @@ ROWS: tuple[Row, ...] = (
     Row(("--tee",), "tee", ranks, "R,S,…", "ranks whose output is also shown on the console, none or all (default: 0)"),
     Row(("--grace",), "grace_s", seconds, "SECONDS", "time between the request to stop and SIGKILL (default: 15)"),
     Row(("--bind",), "bind", str, "POLICY", "CPU binding of workers: auto, numa, core, none, map:…, mask:… (default: auto)"),
+    Row(
+        ("--bind-memory",),
+        "bind_memory",
+        one_of("auto", "preferred", "bind", "none"),
+        "POLICY",
+        "NUMA node of workers' memory: auto (preferred where a worker is bound to one of several), preferred, bind, none",
+    ),
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),

@@ -15,6 +15,7 @@ from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
 from slaunch.node.files import problem, read_text
 from slaunch.node.limits import notes_here
+from slaunch.node.mempolicy import read_memory
 from slaunch.node.nics import LOOPBACK, read_addresses, read_listed
 from slaunch.node.ports import Reserved, reserve
 from slaunch.node.program import check_log_dir, check_program, digest
@@ -38,6 +39,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
     found = find(View(env, root))
     cpus = read_cpus(root)
     workers, devices, device_problems = crew(found, options, wish, len(cpus.mask))
+    memory = read_memory(root)
     addresses, network_problems = addresses_of(options)
     first = options.start_port
     fixed = wish.ports or tuple(range(first, first + workers + SPARE_PORTS) if first else ())
@@ -74,6 +76,8 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
         online=cpus.online,
         binder=binder(env),
         notes=(*found.notes, *notes_here(workers, root)),
+        memory=memory.nodes,
+        memory_policy=memory.policy,
     )
     return facts, reserved
 
@@ -136,5 +140,6 @@ def machine(root: str) -> str:
 
 def agreed(options: Options) -> str:
     """Those options that must be the same on every node."""
-    own = (options.mode, options.contracts, options.nproc_per_node, options.bind, options.rendezvous, options.parts)
+    bound = (options.bind, options.bind_memory)
+    own = (options.mode, options.contracts, options.nproc_per_node, *bound, options.rendezvous, options.parts)
     return repr((*own, options.container, options.python, options.servers, options.trainers, options.start_port))

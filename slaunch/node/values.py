@@ -86,6 +86,8 @@ class NodeFacts:
         online: number of CPUs of the whole machine.
         binder: the launcher whose binding may have made the mask: "srun", "mpirun", …; "" on a plain machine.
         notes: what the user may want to know and need not act on, one line each.
+        memory: NUMA nodes with memory that this task may use.
+        memory_policy: the memory policy that this task has been started with, in the kernel's word, e.g. "default".
     """
 
     host: str
@@ -112,6 +114,8 @@ class NodeFacts:
     online: int = 0
     binder: str = ""
     notes: tuple[str, ...] = ()
+    memory: tuple[int, ...] = ()
+    memory_policy: str = "default"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from slaunch.plan.commands import check_commands
 from slaunch.plan.devices import Shares, shares_of_node, shares_of_tasks
 from slaunch.plan.digest import digest
 from slaunch.plan.endpoints import choose
+from slaunch.plan.memory import Memory, of_node, of_tasks
 from slaunch.plan.modes import Cast, check_layout, contracts_of, find
 from slaunch.plan.threads import threads_of_tasks
 from slaunch.plan.values import Command, NodePlan, Plan
@@ -111,7 +112,8 @@ def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], option
         count = _workers(facts)
         ranks = tuple(range(first, first + count))
         dealt = shares_of_node(facts, options)
-        yield _node(machine, address, ranks, facts.ports[:count], dealt, bind(facts, dealt[0], options.bind))
+        bound = bind(facts, dealt[0], options.bind)
+        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound, of_node(facts, bound.cpus, options.bind_memory))
         first += count
 
 
@@ -121,16 +123,18 @@ def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options
         _check_count(machine, options)
         ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
         dealt = shares_of_tasks(machine.tasks, options)
-        yield _node(machine, address, machine.ranks, ports, dealt, threads_of_tasks(machine.tasks))
+        memory = of_tasks(machine.tasks, options.bind_memory)
+        yield _node(machine, address, machine.ranks, ports, dealt, threads_of_tasks(machine.tasks), memory)
 
 
-def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices and CPUs
+def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices, CPUs and memory
     machine: Machine,
     address: Address,
     ranks: tuple[int, ...],
     ports: tuple[int, ...],
     dealt: Shares,
     bound: Binding,
+    memory: Memory,
 ) -> NodePlan:
     facts = machine.tasks[0]
     return NodePlan(
@@ -146,7 +150,9 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
         threads=bound.threads,
         visible=facts.visible,
         views=dealt[1],
-        notes=facts.notes + bound.notes,
+        notes=facts.notes + bound.notes + memory.notes,
+        memory=memory.nodes,
+        memory_policy=memory.policy,
     )
 
 

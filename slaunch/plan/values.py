@@ -30,6 +30,8 @@ class NodePlan:
         roles: role of each worker, by local rank, e.g. "server"; () = all are plain workers.
         numbers: its number among all workers of its role, by local rank.
         endpoints: endpoint that the user fixed for it, by local rank; () = the node's address and its port.
+        memory: NUMA nodes of its memory, by local rank; () = left to the system, like all workers where there is no entry.
+        memory_policy: "preferred" or "bind", for workers with such nodes.
     """
 
     index: int
@@ -48,6 +50,8 @@ class NodePlan:
     numbers: tuple[int, ...] = ()
     endpoints: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    memory: tuple[tuple[int, ...], ...] = ()
+    memory_policy: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ class WorkerSpec:
         role: its role; "worker" where all are alike.
         service: it serves others and is ended when all workers that are no services have ended.
         first: it runs alone, before the node's other workers start, and must succeed.
+        memory: NUMA nodes that its memory comes from; () = left to the system.
+        memory_policy: "preferred" (these as long as they have room) or "bind" (nowhere else).
     """
 
     rank: int
@@ -150,3 +156,5 @@ class WorkerSpec:
     role: str = "worker"
     service: bool = False
     first: bool = False
+    memory: tuple[int, ...] = ()
+    memory_policy: str = ""

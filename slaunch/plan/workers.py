@@ -54,6 +54,8 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
         origins={**removed, **{name: origins[name] for name in values}, **{file.variable: "long lists" for file in files}},
         role=seat.role,
         service=serves(seat.role),
+        memory=seat.node.memory[seat.local_rank] if seat.node.memory else (),
+        memory_policy=seat.node.memory_policy,
     )
 
 
