@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from slaunch.frozen import dataclass
 
-MPICH, OPENMPI = "MPICH", "Open MPI"
+MPICH, INTEL, OPENMPI = "MPICH", "Intel MPI", "Open MPI"
 NAMES = ("libmpi.so", "libmpi.so.12", "libmpi.so.40")
 MARK = {b"ompi_mpi_comm_self": OPENMPI, b"MPICH": MPICH}
 NEEDED = {
@@ -31,7 +31,7 @@ class Library:
     """An MPI library.
 
     Attributes:
-        kind: `MPICH` (also Intel MPI, Cray MPICH, MVAPICH: one ABI) or `OPENMPI`; "" if there is none, or none that we know.
+        kind: `MPICH` (also Cray MPICH and MVAPICH), `INTEL` or `OPENMPI`; "" if there is none, or none that we know.
         where: what told us: a file, a variable; if there is none, why.
     """
 
@@ -118,6 +118,8 @@ def kind_of(path: str) -> str:
         return ""
     if real.startswith(("libmpi.so.40", "libmpi.so.20")):
         return OPENMPI
+    if os.path.exists(os.path.join(os.path.dirname(path), "libmpi_ilp64.so")):  # beside it in Intel MPI only
+        return INTEL
     return MPICH if real.startswith(("libmpi.so.12", "libmpich.so", "libmpi_cray.so")) else first_mark(path, MARK)
 
 

@@ -132,14 +132,22 @@ def together(ground: Ground, choice: Choice) -> Meeting:
             return by(way, reason, ground, time.monotonic() + timeout_s * FIRST_SHARE)
         except UnusableError as error:
             reason = f"{way} does not work: {error}"
+    way = choice.ways[-1]
     try:
-        return by(choice.ways[-1], reason, ground, end)
+        return by(way, reason, ground, end)
     except UnusableError as error:
-        raise RendezvousError(
-            f"meet the other tasks by {choice.ways[-1]}",
-            f"{error} ({reason})",
-            "try another way of meeting (--rendezvous mpi or slurm), or a launcher that this MPI understands",
-        ) from None
+        raise RendezvousError(f"meet the other tasks by {way}", f"{reason}: {error}", remedy(way, ground)) from None
+
+
+def remedy(way: str, ground: Ground) -> str:
+    """What to do where the last way does not work."""
+    if way != "mpi":
+        return "start the tasks with srun, or meet by MPI (--rendezvous mpi)"
+    if ground.task.slot.rank != 0:
+        return ""  # task 0 speaks for all; no reason for thousands of tasks to ask Slurm
+    from slaunch.rendezvous.pmi import advice
+
+    return advice(ground.env)
 
 
 def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:

@@ -17,7 +17,7 @@ from slaunch.rendezvous.gatherer import Ground, UnusableError
 
 LENGTH = struct.Struct(">I")
 CHUNK = 1 << 20
-NOISE_BYTES = 4000
+NOISE_BYTES, LINES = 4000, 20
 """So much of the child's last words is shown in an error."""
 END_S = 5.0
 """Time for MPI_Finalize; after it the child is ended."""
@@ -179,7 +179,7 @@ class Child:
     def _words(self) -> str:
         size = os.fstat(self._noise).st_size
         words = os.pread(self._noise, NOISE_BYTES, max(0, size - NOISE_BYTES)).decode("utf-8", "replace").strip()
-        return f"; it said:\n{words}" if words else ""
+        return "; it said:\n" + "\n".join(f"        {line}" for line in words.splitlines()[-LINES:]) if words else ""
 
 
 def library(greeting: Mapping[str, str]) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.frozen import dataclass
-from slaunch.rendezvous.library import MPICH, OPENMPI, Library
+from slaunch.rendezvous.library import INTEL, MPICH, OPENMPI, Library
 
 PMIX, PMI2, PMI1, PALS, NONE = "PMIx", "PMI-2", "PMI-1", "PALS", "none"
 
-UNDERSTANDS: Mapping[str, tuple[str, ...]] = {MPICH: (PMI1, PMI2, PALS), OPENMPI: (PMIX,)}
-"""What each kind of library understands as it is usually built; tried under Slurm 22.05 with MPICH 4 and 5, Open MPI 4 and 5."""
+UNDERSTANDS: Mapping[str, tuple[str, ...]] = {MPICH: (PMI1, PMI2, PALS), INTEL: (PMI1, PMI2, PALS), OPENMPI: (PMIX,)}
+"""What each kind of library understands as it is usually built.
+
+Tried under Slurm 22.05 with MPICH 4 and 5, Intel MPI 2021.18, Open MPI 4 and 5. Intel MPI worked with PMIx too, which its makers
+and Slurm's do not promise.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,3 +49,26 @@ def read_interface(env: Mapping[str, str]) -> Interface:
 def fits(library: Library, interface: Interface) -> bool:
     """Whether this library finds its peers through this interface."""
     return interface.kind in UNDERSTANDS.get(library.kind, ())
+
+
+def advice(env: Mapping[str, str]) -> str:
+    """What to do where MPI does not find its peers."""
+    if "SLURM_STEP_ID" not in env or "OMPI_COMM_WORLD_RANK" in env or "HYDI_CONTROL_FD" in env:
+        return "start the tasks with the mpirun of the library that mpi4py loads (MPI4PY_LIBMPI names another), or with srun"
+    return (
+        "leave --rendezvous out, or use srun --mpi=pmix with Open MPI, --mpi=pmi2 with MPICH and Intel MPI (an old one also needs"
+        f" I_MPI_PMI_LIBRARY){offered()}"
+    )
+
+
+def offered() -> str:
+    """Which interfaces this Slurm offers, as the end of a sentence."""
+    from slaunch.errors import SlaunchError
+    from slaunch.slurm.client import ask
+
+    try:
+        words = [line.split()[-1] for line in ask(("srun", "--mpi=list"), limit_s=5.0).splitlines() if line.strip()]
+    except SlaunchError:
+        return ""
+    plugins = sorted(word for word in words if not word.endswith("...") and word.isidentifier() and "_v" not in word)
+    return f"; this Slurm offers {', '.join(plugins)}" if plugins else ""

@@ -5,7 +5,7 @@ import pytest
 from slaunch.allocation.values import Allocation, Slot, Task
 from slaunch.errors import MissingToolError, UsageError
 from slaunch.rendezvous.choose import choose
-from slaunch.rendezvous.library import MPICH, OPENMPI, Library
+from slaunch.rendezvous.library import INTEL, MPICH, OPENMPI, Library
 from slaunch.rendezvous.pmi import NONE, PALS, PMI1, PMI2, PMIX, Interface, fits, read_interface
 
 pytestmark = pytest.mark.usefixtures("wheel")
@@ -40,9 +40,9 @@ def test_process_manager_interfaces(env, kind):
 
 
 def test_p63_p64_who_understands_what():
-    pairs = {(kind, interface) for kind in (MPICH, OPENMPI, "") for interface in (PMIX, PMI2, PMI1, PALS, NONE)}
+    pairs = {(kind, interface) for kind in (MPICH, INTEL, OPENMPI, "") for interface in (PMIX, PMI2, PMI1, PALS, NONE)}
     understood = {(kind, it) for kind, it in pairs if fits(Library(kind, ""), Interface(it, ""))}
-    assert understood == {(MPICH, PMI2), (MPICH, PMI1), (MPICH, PALS), (OPENMPI, PMIX)}
+    assert understood == {(OPENMPI, PMIX), *((kind, it) for kind in (MPICH, INTEL) for it in (PMI1, PMI2, PALS))}
 
 
 def test_one_task_needs_no_meeting():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from slaunch.rendezvous.library import MPICH, OPENMPI, Library, by_loader, candidates, find_library, kind_of
+from slaunch.rendezvous.library import INTEL, MPICH, OPENMPI, Library, by_loader, candidates, find_library, kind_of
 
 ELF = b"\x7fELF"
 
@@ -32,6 +32,11 @@ def make(path, content=ELF):
 )
 def test_kinds_of_files(tmp_path, name, content, kind):
     assert kind_of(make(tmp_path / name, content)) == kind
+
+
+def test_p63_intel_mpi_is_known_by_its_neighbour(tmp_path):
+    make(tmp_path / "libmpi_ilp64.so")
+    assert kind_of(make(tmp_path / "libmpi.so.12")) == INTEL
 
 
 def test_links_are_followed(tmp_path):
