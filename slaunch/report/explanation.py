@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from slaunch.allocation.values import Evidence, Shell, Sighting, StepCall, Task
@@ -11,7 +11,7 @@ from slaunch.node.values import NodeFacts
 from slaunch.options import Options
 from slaunch.plan.values import NodePlan, Plan, WorkerSpec
 from slaunch.rendezvous.values import Membership
-from slaunch.report.redact import redact_argv, redact_env, redact_text, redact_value
+from slaunch.report.redact import HIDDEN, is_secret_name, redact_argv, redact_env, redact_text, redact_value
 
 FORMAT = 1
 """Raised when a field changes its meaning or goes; new fields may come at any time."""
@@ -96,7 +96,12 @@ def option_values(options: Options) -> Tree:
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it; secrets hidden."""
+    """A value as JSON has it; secrets hidden, as in a command where it is a list of words, or a variable where it is a pair."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and all(isinstance(item, str) for item in value):
+        is_pair = len(value) == 2 and is_secret_name(value[0])
+        return [value[0], HIDDEN] if is_pair else list(redact_argv(value))
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     return redact_text(value) if isinstance(value, str) else value
