@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.options import Options
-from slaunch.plan import devices, hygiene, network, threads
+from slaunch.plan import devices, hygiene, network, peers, threads
 from slaunch.plan.commands import command_of
 from slaunch.plan.container import across
 from slaunch.plan.contracts import combine
@@ -38,7 +38,9 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
     command = command_of(plan, rank)
     for name, value in command.env:
         values[name], origins[name] = value, f"role {command.name}"
-    values, files = fit(seat, values, env)
+    values, long = fit(seat, values, env)
+    listed = peers.files(seat)
+    origins |= {file.variable: "long lists" for file in long} | {file.variable: "slaunch" for file in listed}
     removed = {name: why for name, why in dropped.items() if name not in values}
     return WorkerSpec(
         rank=rank,
@@ -50,8 +52,8 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
         cpus=seat.node.cpus[seat.local_rank],
         devices=seat.devices,
         log_name=log_name(seat),
-        files=files,
-        origins={**removed, **{name: origins[name] for name in values}, **{file.variable: "long lists" for file in files}},
+        files=(*long, *listed),
+        origins=removed | {name: origins[name] for name in (*values, *(file.variable for file in (*long, *listed)))},
         role=seat.role,
         service=serves(seat.role),
         memory=seat.node.memory[seat.local_rank] if seat.node.memory else (),

@@ -24,6 +24,7 @@ BUILT_IN: Mapping[str, str] = {
     "jax": "slaunch.plan.contracts.jax:variables",
     "tensorflow": "slaunch.plan.contracts.tensorflow:variables",
     "deepspeed": "slaunch.plan.contracts.deepspeed:variables",
+    "horovod": "slaunch.plan.contracts.horovod:variables",
     "accelerate": "slaunch.plan.contracts.accelerate:variables",
     "lightning": "slaunch.plan.contracts.lightning:variables",
     "slaunch": "slaunch.plan.contracts.own:variables",

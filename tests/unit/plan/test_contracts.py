@@ -65,7 +65,7 @@ def test_two_contracts_that_want_different_values_are_both_named(other_package):
 
 @given(st.permutations(ALL))
 def test_all_built_in_contracts_agree_in_any_order(order):
-    made = plans.plan(plans.two_by_two(), contracts=tuple(order))
+    made = plans.plan(plans.tasks([0, 0, 1, 1]), contracts=tuple(order))
     values, owners = combine(order, take_seat(made, 3, plans.options()), {})
     assert set(values) == set(owners)
     ranks = {"RANK", "PADDLE_TRAINER_ID", "PADDLE_GLOBAL_RANK", "SLAUNCH_RANK", "JAX_PROCESS_ID"}
@@ -75,7 +75,7 @@ def test_all_built_in_contracts_agree_in_any_order(order):
 
 
 def test_masters_of_different_frameworks_have_different_ports():
-    env = plans.env_of(plans.plan(plans.two_by_two(), contracts=ALL), 0)
+    env = plans.env_of(plans.plan(plans.tasks([0, 0, 1, 1]), contracts=ALL), 0)
     ports = [env["MASTER_PORT"], *(env[name].rpartition(":")[2] for name in ("PADDLE_MASTER", "JAX_COORDINATOR_ADDRESS"))]
     assert len({*ports, *(each.rpartition(":")[2] for each in env["PADDLE_TRAINER_ENDPOINTS"].split(",")[:2])}) == 5
 
@@ -166,6 +166,29 @@ def test_accelerate_without_devices_is_told_to_use_cpus():
     assert of("accelerate", everyone=plans.two_by_two(devices=plans.gpus("0", "1"))) == GROUP_OF_4
 
 
+# -- Horovod --------------------------------------------------------------------------------------------------------
+
+
+def test_horovod_counts_across_nodes_that_have_this_local_rank():
+    everyone = plans.tasks([0, 0, 1, 2, 2])
+    assert of("horovod", 4, everyone=everyone) == {
+        "HOROVOD_CONTROLLER": "mpi",
+        "HOROVOD_CPU_OPERATIONS": "mpi",
+        "HOROVOD_HOSTNAME": "n3",
+        "HOROVOD_RANK": "4",
+        "HOROVOD_SIZE": "5",
+        "HOROVOD_LOCAL_RANK": "1",
+        "HOROVOD_LOCAL_SIZE": "2",
+        "HOROVOD_CROSS_RANK": "1",
+        "HOROVOD_CROSS_SIZE": "2",
+    }
+
+
+def test_horovod_refuses_an_agent_s_workers_rather_than_let_each_be_alone():
+    with pytest.raises(PlanError, match="one task for each worker"):
+        of("horovod")
+
+
 # -- JAX and TensorFlow -----------------------------------------------------------------------------------------------
 
 SLURM = {
@@ -219,6 +242,27 @@ def test_tensorflow_gets_its_cluster_and_its_place_in_it():
     assert env["no_grpc_proxy"] == "10.0.0.1,10.0.0.2"
 
 
+def test_slaunch_s_own_list_of_all_workers():
+    from slaunch.plan.workers import worker
+
+    made = plans.plan(plans.tasks([0, 1, 0]))
+    (file,) = worker(made, 1, {}, plans.options()).files
+    assert (file.variable, json.loads(file.text)) == (
+        "SLAUNCH_PEERS_FILE",
+        {
+            "job": "job7",
+            "attempt": 0,
+            "world_size": 3,
+            "nodes": [
+                {"host": "n1", "address": "10.0.0.1", "ranks": [0, 2], "endpoints": ["10.0.0.1:20000", "10.0.0.1:20020"]},
+                {"host": "n2", "address": "10.0.0.2", "ranks": [1], "endpoints": ["10.0.0.2:20010"]},
+            ],
+        },
+    )
+    without = plans.plan(plans.tasks([0, 1, 0]), contracts=("torch",))
+    assert worker(without, 1, {}, plans.options(contracts=("torch",))).files == ()
+
+
 # -- slaunch's own ----------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +279,5 @@ def test_slaunch_s_own_numbers():
         "SLAUNCH_LOCAL_DEVICE": "",
         "SLAUNCH_ADDRESS": "10.0.0.2",
         "SLAUNCH_ENDPOINT": "10.0.0.2:20001",
-        "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
         "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
     }
