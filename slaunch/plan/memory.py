@@ -1,7 +1,7 @@
 """Which NUMA nodes each worker's memory comes from. Pure.
 
-A worker that is bound to one NUMA node gets its memory there anyway, as long as it stays: the kernel takes the node of the CPU that asks.
-A preference for that node also holds for what a library's threads, data loaders and helpers do elsewhere.
+A worker that is bound to one NUMA node gets its memory there anyway, as long as it stays: the kernel takes the node of the CPU that
+asks. A preference for that node also holds for what a library's threads, data loaders and helpers do elsewhere.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def of_node(facts: NodeFacts, cpus: Lists, wish: str) -> Memory:
     Args:
         facts: the node's facts.
         cpus: CPUs of each worker; () = it is not bound.
-        wish: "auto" (the node that a worker is bound to is preferred, where there are several and nobody has chosen a policy already),
-            "preferred", "bind" (the nodes of its CPUs only) or "none".
+        wish: "auto" (the node that a worker is bound to is preferred, where there are several and nobody has chosen a policy
+            already), "preferred", "bind" (the nodes of its CPUs only) or "none".
 
     Raises:
         PlanError: a policy is asked for, and the kernel refuses it.
@@ -71,7 +71,7 @@ def asked(tasks: Sequence[NodeFacts], cpus: Lists, wish: str) -> Memory:
     if wish == "bind":
         return made("bind", tuple(near))
     wide = sum(len(each) > 1 for each in near)
-    note = f"CPUs of {wide} of {len(near)} workers lie on several NUMA nodes, none of which is preferred; --bind numa keeps to one"
+    note = f"CPUs of {wide} of {len(near)} workers lie on several NUMA nodes: none is preferred; --bind numa keeps each to one"
     return made("preferred", tuple(map(lone, near)), (note,) if wide else ())
 
 
