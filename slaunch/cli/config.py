@@ -46,7 +46,7 @@ def from_files(rows: Sequence[Row], env: Mapping[str, str], config: str, profile
         raise no_profile(profile, trees, env)
     found: dict[str, Value] = {}
     for path, tree in trees:
-        own = profiles(path, tree).get(profile, {}) if profile else {}
+        own = profiles(path, tree).get(profile, {})
         for values, source in ((own, f"{path} [profile.{profile}]"), (without_profiles(tree), path)):
             for field, value in settings(rows, values, source):
                 found.setdefault(field, value)

@@ -14,6 +14,9 @@ from slaunch.plan.workers import worker
 
 LOG = "tuner.log"
 
+KEPT = ("POD_NAME", "PADDLE_LOG_DIR", "FLAGS_selected_gpus", "FLAGS_selected_xpus")
+"""Contracts' variables that the tuning process gets, too."""
+
 
 def lone(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> WorkerSpec:
     """The worker that a task becomes.
@@ -48,7 +51,10 @@ def staged(spec: WorkerSpec, options: Options) -> WorkerSpec:
 
 
 def tuner(plan: Plan, first: WorkerSpec, options: Options) -> WorkerSpec:
-    """The tuning process of a node: a world of one in the place of the node's first worker. Its rank is beyond the workers'."""
+    """The tuning process of a node: a world of one in the place of the node's first worker, without ranks in the job's world.
+
+    Its own rank is beyond those of the workers.
+    """
     node = plan.nodes[first.node]
     own = {
         "PADDLE_AUTO_PARALLEL_CONFIG": options.auto_parallel_config,
@@ -61,7 +67,10 @@ def tuner(plan: Plan, first: WorkerSpec, options: Options) -> WorkerSpec:
         "PADDLE_LOCAL_SIZE": str(len(node.ranks)),
     }
     log = LOG if len(plan.nodes) == 1 else f"{LOG}.{node.index}"
-    return replace(told(first, own), rank=plan.world + node.index, log_name=log, first=True)
+    kept = {name: value for name, value in first.set_env.items() if first.origins[name] not in plan.contracts or name in KEPT}
+    dropped = tuple(sorted({*first.drop_env, *first.set_env} - set(kept) - set(own)))
+    spec = replace(first, rank=plan.world + node.index, set_env=kept, drop_env=dropped, log_name=log, first=True)
+    return told(spec, own)
 
 
 def told(spec: WorkerSpec, own: Mapping[str, str]) -> WorkerSpec:
