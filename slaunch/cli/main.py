@@ -12,6 +12,7 @@ from slaunch.errors import SlaunchError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slaunch with `argv` (default: the process's own) and return its exit code."""
+    hold_standard_files()
     args = called_as(sys.argv[0], sys.argv[1:]) if argv is None else list(argv)
     env = dict(os.environ)
     try:
@@ -20,6 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _tell(error, env)
     except KeyboardInterrupt:
         return 130
+
+
+def hold_standard_files() -> None:
+    """Open what the caller has closed of descriptors 0, 1 and 2: a socket with such a number would get somebody's output."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest free number
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # Python found it closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for the life of the process
 
 
 def called_as(name: str, args: Sequence[str]) -> list[str]:

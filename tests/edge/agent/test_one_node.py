@@ -373,3 +373,47 @@ raise ConnectionResetError("Connection reset by peer")
     with Job(tmp_path, [[python(victim), python(culprit)]]) as job:
         assert job.wait() == [1]
         assert "rank 1 on n0 failed: ValueError: the real reason (exit code 1)" in job.text("err.0")
+
+
+# -- limits of the system
+
+
+def test_no_descriptors_left(tmp_path: Path) -> None:
+    """Two descriptors a worker are needed while it starts, one while it runs."""
+    wrap = ["/bin/sh", "-c", 'ulimit -n 20; exec "$@"', "sh"]
+    with Job(tmp_path, [[FOREVER] * 30], wrap=wrap) as job:
+        assert job.wait() == [73]
+        text = job.text("err.0")
+        assert "cannot write the workers' output on n0" in text
+        assert "Too many open files" in text
+
+
+def test_no_processes_left(tmp_path: Path) -> None:
+    """A control group that allows twelve; the agent and its guardian are two of them."""
+    group = f"/sys/fs/cgroup/pids/slaunch-test-{os.getpid()}"
+    os.mkdir(group)
+    try:
+        (Path(group) / "pids.max").write_text("12")
+        wrap = ["/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+        with Job(tmp_path, [[FOREVER] * 30], wrap=wrap) as job:
+            assert job.wait() == [1]
+            text = job.text("err.0")
+            assert "cannot start the workers on n0" in text
+            assert "Resource temporarily unavailable on n0 after 10 of 30 workers" in text
+    finally:
+        wait_for(lambda: not (Path(group) / "cgroup.procs").read_text(), "an empty group")
+        os.rmdir(group)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_standard_descriptors_that_are_closed(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    """The numbers 0 to 2 must not become those of slaunch's own pipes, which would then get the workers' output."""
+    wrap = ["/bin/sh", "-c", f'exec {" ".join(f"{number}>&-" for number in closed)}; exec "$@"', "sh"]
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho hello\nexit 3\n")
+    program.chmod(0o755)
+    command = [*wrap, sys.executable, "-m", "slaunch", "--log-dir", str(tmp_path / "logs"), str(program)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert (tmp_path / "logs" / "workerlog.0").read_text() == "hello\n"
+    assert ("hello\n" in done.stdout) == (1 not in closed)
