@@ -34,7 +34,7 @@ BOTH = ("agent", "task")
 TABLE = (
     Rule(
         "PMI identity",
-        ("PMI_*", "PMI2_*", "PMIX_*", "SLURM_PMI*", "SPAWN_*"),
+        ("PMI_*", "PMI2_*", "PMIX_*", "SLURM_PMI*"),
         "several workers would present themselves to the process manager as the one task that the agent is: MPI_Init in a worker "
         "then hangs or takes the agent's rank",
     ),

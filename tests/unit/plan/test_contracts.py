@@ -124,7 +124,7 @@ def test_f79_endpoints_are_in_order_of_rank_also_where_ranks_are_spread():
 
 
 @pytest.mark.parametrize(("word", "number"), [("True", "1"), ("yes", "1"), ("1", "1"), ("", "0"), ("off", "0"), ("False", "0")])
-def test_f81_auto_cluster_is_a_number_that_paddle_can_read(word, number):
+def test_f81_w40_auto_cluster_is_a_number_that_paddle_can_read(word, number):
     value = of("paddle", inherited={"PADDLE_AUTO_CLUSTER": word})["PADDLE_AUTO_CLUSTER"]
     assert value == number
     int(value)
