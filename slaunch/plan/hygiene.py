@@ -157,19 +157,24 @@ def drops(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Seque
 
 def reasons(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Sequence[str] = ()) -> dict[str, str]:
     """As `drops`, with the group of the table, or "--drop-env", that each name goes by."""
-    removed = [(pattern, rule.group) for rule in TABLE if layout in rule.layouts for pattern in rule.patterns]
-    spared = [pattern for rule in TABLE if not rule.layouts for pattern in rule.patterns]
     found: dict[str, str] = {}
     for name in env:
         if any_match(keep, name):
             continue
         if any_match(drop, name):
             found[name] = "--drop-env"
-        elif not any_match(spared, name):
-            group = next((group for pattern, group in removed if match(pattern, name)), "")
+        elif name.startswith(STARTS[layout]) and not any_match(SPARED, name):  # few names get beyond the first test
+            group = next((rule.group for rule in TABLE if layout in rule.layouts and any_match(rule.patterns, name)), "")
             if group:
                 found[name] = f"hygiene: {group}"
     return found
+
+
+SPARED = tuple(pattern for rule in TABLE if not rule.layouts for pattern in rule.patterns)
+STARTS = {
+    layout: tuple({pattern.rstrip("*") for rule in TABLE if layout in rule.layouts for pattern in rule.patterns})
+    for layout in BOTH
+}
 
 
 def match(pattern: str, name: str) -> bool:
