@@ -77,6 +77,7 @@ class Crew:
         self._mark = mark
         self._guardian = guardian
         self._killing = False
+        self._stuck: set[int] = set()
         self._waiting: tuple[tuple[WorkerSpec, ...], Mapping[str, str]] = ((), {})
         self._group = oom.own_group()
         self._oom_before = oom.count(self._group)
@@ -170,6 +171,7 @@ class Crew:
         if self._killing:
             tree.kill(pids, signal.SIGKILL)
         left = tree.running(pids, self._place.node, self._place.host)
+        self._stuck = {process.pid for process in left} if self._killing else set()
         self.events.append(TreeSeen(left))
         busy = bool(left) or not all(worker.ended for worker in self.workers.values())
         self.sweep_due = time.monotonic() + SWEEP_S if busy else float("inf")
@@ -192,9 +194,9 @@ class Crew:
         return True
 
     def close(self) -> None:
-        """Whatever happened, nothing of the workers stays."""
+        """Whatever happened, nothing of the workers stays but what could not be killed."""
         give_up = time.monotonic() + 5.0
-        while (pids := self._descendants()) and time.monotonic() < give_up:
+        while (pids := set(self._descendants()) - self._stuck) and time.monotonic() < give_up:
             tree.kill(pids, signal.SIGKILL)
             for worker in self.workers.values():
                 self._reap(worker)

@@ -55,8 +55,6 @@ def is_settled(found: Findings) -> bool:
 def in_order(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
     """Failures by time. Of those that are nearly simultaneous, one that explains itself comes before a victim of its peers."""
     by_time = sorted(failures, key=lambda failure: failure.time_s)
-    if not by_time:
-        return ()
     near = [f for f in by_time if f.time_s <= by_time[0].time_s + NEARLY_S]
     return (*sorted(near, key=is_victim), *by_time[len(near) :])
 
@@ -112,8 +110,6 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
         return Verdict("lost", AgentLostError.exit_code)
     if first is not None:
         return Verdict("failure", own_code(first, found.failures))
-    if stop is not None:
-        return Verdict("signal", 128 + stop.signal, stopped=stop)
     return Verdict("success", 0)
 
 

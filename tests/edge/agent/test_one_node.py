@@ -417,3 +417,26 @@ def test_standard_descriptors_that_are_closed(tmp_path: Path, closed: tuple[int,
     assert done.returncode == 3, done.stderr
     assert (tmp_path / "logs" / "workerlog.0").read_text() == "hello\n"
     assert ("hello\n" in done.stdout) == (1 not in closed)
+
+
+def test_a_process_that_cannot_be_killed_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    """A frozen process is in state D and takes SIGKILL only once it is thawed, like one that waits for a dead file server."""
+    group = Path(f"/sys/fs/cgroup/freezer/slaunch-test-{os.getpid()}")
+    group.mkdir()
+    frozen = shell(f"echo $$ > {group}/cgroup.procs; touch {tmp_path}/up; exec sleep 600")
+    try:
+        with Job(tmp_path, [[frozen]], options={"grace_s": 0.5}) as job:
+            job.started("up")
+            wait_for(lambda: (group / "cgroup.procs").read_text(), "the worker in the group")
+            (group / "freezer.state").write_text("FROZEN")
+            job.agents[0].terminate()
+            assert job.wait() == [143]
+            (stuck,) = job.report()["verdict"]["stuck"]
+            assert stuck["state"] == "D"
+            assert f"process {stuck['pid']} (" in job.text("err.0")
+            assert "cannot be killed" in job.text("err.0")
+            (group / "freezer.state").write_text("THAWED")
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        wait_for(lambda: not (group / "cgroup.procs").read_text(), "an empty group")
+        group.rmdir()
