@@ -61,13 +61,11 @@ def read_cards(parts: Sequence[bytes]) -> list[Card]:
 
 def warnings(cards: Sequence[Card]) -> list[str]:
     """Differences that may be intended."""
-    lines = differences("interpreter", [card.facts.python for card in cards], cards)
-    lines += differences("number of devices", [len(card.facts.devices) for card in cards], cards)
-    lines += differences("number of workers", [card.facts.workers for card in cards], cards)
-    times = sorted(card.facts.time_s for card in cards)
-    middle = times[len(times) // 2]
-    late = [f"{name(card)} {card.facts.time_s - middle:+.0f} s" for card in cards if abs(card.facts.time_s - middle) > CLOCK_S]
-    return lines + ([f"clocks differ: {some(late)}"] if late else [])
+    return [
+        *differences("interpreter", [card.facts.python for card in cards], cards),
+        *differences("number of devices", [len(card.facts.devices) for card in cards], cards),
+        *differences("number of workers", [card.facts.workers for card in cards], cards),
+    ]
 
 
 def differences(what: str, values: Sequence[object], cards: Sequence[Card], show: bool = True) -> list[str]:
@@ -132,3 +130,19 @@ def check_digests(digests: Sequence[str], facts: Sequence[NodeFacts]) -> None:
             f"{some(odd)} made another plan than the {most} others, from the same facts",
             "make slaunch and its options equal on all nodes; if they are, report it as a bug of slaunch",
         )
+
+
+def check_clocks(stamps: Sequence[float], facts: Sequence[NodeFacts]) -> list[str]:
+    """Compare the wall clocks.
+
+    Args:
+        stamps: what each task's clock showed at one and the same moment, in seconds since the epoch.
+        facts: whose they are.
+
+    Returns:
+        Warnings, one line each.
+    """
+    middle = sorted(stamps)[len(stamps) // 2]
+    apart = [stamp - middle for stamp in stamps]
+    late = [f"{facts[i].host} (task {i}) {each:+.0f} s" for i, each in enumerate(apart) if abs(each) > CLOCK_S]
+    return [f"clocks differ: {some(late)}"] if late else []

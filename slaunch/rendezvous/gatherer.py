@@ -27,6 +27,7 @@ class Ground:
         options: what the user asked for.
         env: the environment.
         say: prints a line for the user; on every task but the first it prints nothing.
+        fallback: whether another way of meeting follows if this one does not work.
     """
 
     task: Task
@@ -34,6 +35,7 @@ class Ground:
     options: Options
     env: Mapping[str, str]
     say: Callable[[str], None]
+    fallback: bool = False
 
 
 class Gatherer(Protocol):

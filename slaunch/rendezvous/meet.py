@@ -39,23 +39,30 @@ class Meeting:
         self._gatherer = gatherer
         self._control = control
         self._star: Star | None = None
+        self._met_at = time.time()  # about the same moment for all: just after everybody's facts have come
 
     def agree(self, digest: str) -> None:
-        """Make sure that all tasks have made the same plan.
+        """Make sure that all tasks have made the same plan; compare the clocks by the way.
 
         Raises:
             AgreementError: they have not.
             RendezvousError: not all have answered in time.
         """
         if self._gatherer:
-            from slaunch.rendezvous.check import check_digests
+            from slaunch.rendezvous.check import check_clocks, check_digests
 
-            try:
-                digests = self._gatherer.allgather(digest.encode(), self._deadline())
-            except UnusableError as error:
-                todo = "start the job again; --rendezvous slurm avoids MPI"
-                raise RendezvousError("compare the plans", str(error), todo) from None
-            check_digests([each.decode() for each in digests], self.membership.facts)
+            words = [each.decode().split() for each in self._gathered(f"{digest} {self._met_at:.3f}")]
+            check_digests([each[0] for each in words], self.membership.facts)
+            for line in check_clocks([float(each[1]) for each in words], self.membership.facts):
+                self._ground.say(f"warning: {line}")
+
+    def _gathered(self, words: str) -> list[bytes]:
+        assert self._gatherer
+        try:
+            return self._gatherer.allgather(words.encode(), self._deadline())
+        except UnusableError as error:
+            todo = "start the job again; --rendezvous slurm avoids MPI"
+            raise RendezvousError("compare the plans", str(error), todo) from None
 
     def star(self) -> Star:
         """The agents' channel: the one over which they met, or a new one. From now on it is the caller's.
@@ -129,7 +136,7 @@ def together(ground: Ground, choice: Choice) -> Meeting:
     end, reason = time.monotonic() + timeout_s, choice.reason
     for way in choice.ways[:-1]:
         try:
-            return by(way, reason, ground, time.monotonic() + timeout_s * FIRST_SHARE)
+            return by(way, reason, replace(ground, fallback=True), time.monotonic() + timeout_s * FIRST_SHARE)
         except UnusableError as error:
             reason = f"{way} does not work: {error}"
     way = choice.ways[-1]

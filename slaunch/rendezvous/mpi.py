@@ -21,6 +21,8 @@ NOISE_BYTES, LINES = 4000, 20
 """So much of the child's last words is shown in an error."""
 END_S = 5.0
 """Time for MPI_Finalize; after it the child is ended."""
+VOID = b""
+"""The part of a task that has given MPI up; a real one is never empty."""
 LOOK_S = 0.002
 """Pause between two looks whether it has ended."""
 
@@ -31,16 +33,20 @@ def meet_by_mpi(ground: Ground, deadline: float) -> MpiGatherer:
     Raises:
         UnusableError: MPI does not start here, or not as one world.
     """
-    child = Child(ground.env, deadline)
+    child = Child(ground.env, 0 if ground.fallback else int(deadline - time.monotonic()) + 1)
+    slot = ground.task.slot
     try:
         greeting = json.loads(child.read(deadline))
-        slot = ground.task.slot
-        if greeting["size"] != slot.size:
-            raise UnusableError(
-                f"its world has {count(greeting['size'], 'process')}, but {count(slot.size, 'task')} were started"
-                f" ({library(greeting)} does not understand the launcher's process manager)"
-            )
-        return MpiGatherer(child, slot.rank, slot.size, library(greeting))
+        if greeting["size"] == slot.size:
+            return MpiGatherer(child, slot.rank, slot.size, ground.fallback)
+        child.end()
+        raise UnusableError(
+            f"its world has {count(greeting['size'], 'process')}, but {count(slot.size, 'task')} were started"
+            f" ({library(greeting)} does not understand the launcher's process manager)"
+        )
+    except UnusableError:
+        child.give_up(ground.fallback)
+        raise
     except BaseException:
         child.kill()
         raise
@@ -49,16 +55,18 @@ def meet_by_mpi(ground: Ground, deadline: float) -> MpiGatherer:
 class MpiGatherer:
     """Allgather by the child's MPI world.
 
-    Attributes:
-        library: name and version of the MPI library.
+    Args:
+        child: the process in that world.
+        rank, size: this task's place, by the launcher's numbers.
+        fallback: whether another way follows if this one fails.
     """
 
     secret = b""
 
-    def __init__(self, child: Child, rank: int, size: int, library: str) -> None:
-        self.library = library
+    def __init__(self, child: Child, rank: int, size: int, fallback: bool) -> None:
         self._child: Child | None = child
         self._rank, self._size = rank, size
+        self._fallback = fallback
 
     def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
         """Everybody's payload, in the order of the launcher's ranks, which MPI's need not be.
@@ -67,12 +75,24 @@ class MpiGatherer:
             UnusableError: not everybody's has come in time, or MPI has failed.
         """
         assert self._child
-        self._child.write(LENGTH.pack(self._rank) + zlib.compress(payload, 1), deadline)
-        packed = [self._child.read(deadline) for _ in range(self._size)]
-        parts = {LENGTH.unpack_from(part)[0]: part for part in packed}
-        if len(parts) != self._size:
-            raise UnusableError(f"two of its processes have the same rank: {sorted(parts)}")
-        return [zlib.decompress(parts[rank][LENGTH.size :]) for rank in range(self._size)]
+        try:
+            return self._ordered(self._exchange(self._child, payload, deadline))
+        except UnusableError:
+            self._child.give_up(self._fallback)
+            self._child = None
+            raise
+
+    def _exchange(self, child: Child, payload: bytes, deadline: float) -> list[bytes]:
+        child.write(LENGTH.pack(self._rank) + zlib.compress(payload, 1), deadline)
+        return [child.read(deadline) for _ in range(self._size)]
+
+    def _ordered(self, parts: list[bytes]) -> list[bytes]:
+        if VOID in parts:
+            raise UnusableError("another task has given MPI up")
+        by_rank = {LENGTH.unpack_from(part)[0]: part for part in parts}
+        if len(by_rank) != self._size:
+            raise UnusableError(f"two of its processes have the same rank: {sorted(by_rank)}")
+        return [zlib.decompress(by_rank[rank][LENGTH.size :]) for rank in range(self._size)]
 
     def star(self) -> Star | None:
         """MPI is no channel."""
@@ -86,10 +106,14 @@ class MpiGatherer:
 
 
 class Child:
-    """The child process, its pipes, and its last words."""
+    """The child process, its pipes, and its last words.
 
-    def __init__(self, env: Mapping[str, str], deadline: float) -> None:
-        seconds = max(1, int(deadline - time.monotonic()) + 1)
+    Args:
+        env: its environment.
+        seconds: it ends itself after so long, even inside MPI; 0 = never (but with its parent).
+    """
+
+    def __init__(self, env: Mapping[str, str], seconds: int) -> None:
         child_in, self._to = os.pipe()
         self._from, child_out = os.pipe()
         self._noise = os.memfd_create("mpi-stderr")
@@ -149,16 +173,38 @@ class Child:
         """
         os.close(self._to)
         self._to = -1
+        self._wait_for_end()
+        self.kill()
+
+    def _wait_for_end(self) -> None:
         end = time.monotonic() + END_S
         while not self._reap(os.WNOHANG) and time.monotonic() < end:
             time.sleep(LOOK_S)
-        self.kill()
+
+    def give_up(self, fallback: bool) -> None:
+        """Have no more to do with it.
+
+        Where another way of meeting follows, it must not be killed: Slurm's PMIx plug-in ends the whole step when a process
+        vanishes that has not said goodbye. So it is left alone: if its MPI comes to life later, it gives the other tasks'
+        allgather a void part, by which they know that this task is gone, says goodbye and ends; if not, it ends with this process.
+        """
+        if fallback and not self._reap(os.WNOHANG):
+            try:
+                self.write(VOID, time.monotonic())
+            except UnusableError:  # it does not read: there is nothing to be said to it
+                pass
+            self._close()
+        else:
+            self.kill()
 
     def kill(self) -> None:
         """End it now, and leave nothing behind. Calling it again does nothing."""
         if not self._reap(os.WNOHANG):
             os.kill(self._pid, signal.SIGKILL)
             self._reap(0)
+        self._close()
+
+    def _close(self) -> None:
         for handle in (self._to, self._from, self._noise):
             if handle >= 0:
                 os.close(handle)
@@ -171,7 +217,7 @@ class Child:
         return self._status is not None
 
     def _ended(self) -> UnusableError:
-        self._reap(0)
+        self._wait_for_end()
         code = self._status or 0
         fate = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         return UnusableError(f"the process that called MPI_Init {fate}{self._words()}")

@@ -1,6 +1,6 @@
 """The short-lived process that is an MPI process in the agent's place; the only module that imports mpi4py.
 
-    python -m slaunch.rendezvous.mpi_child SECONDS
+    python -m slaunch.rendezvous.mpi_child SECONDS      it ends itself after SECONDS (0: never), even inside MPI
 
 It writes a greeting, then answers each frame on its standard input with the frames of all ranks, until the input ends. A frame is
 a 4-byte length and as many bytes. The agent itself thus never holds MPI state: it may fork, and no MPI abort can end it.
@@ -22,7 +22,7 @@ LENGTH = struct.Struct(">I")
 
 def main() -> None:
     """Serve the agent until it closes our input."""
-    signal.alarm(int(sys.argv[1]))  # ends this process even inside a library call that hangs
+    signal.alarm(int(sys.argv[1]))
     source, sink = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not get among the frames
     end_with_parent()
@@ -65,11 +65,14 @@ def read(source: IO[bytes]) -> bytes | None:
 
 
 def write(sink: IO[bytes], *parts: bytes) -> None:
-    """One frame for each part."""
-    for part in parts:
-        sink.write(LENGTH.pack(len(part)))
-        sink.write(part)
-    sink.flush()
+    """One frame for each part; the agent may have stopped listening, which is no reason to leave MPI without a goodbye."""
+    try:
+        for part in parts:
+            sink.write(LENGTH.pack(len(part)))
+            sink.write(part)
+        sink.flush()
+    except BrokenPipeError:
+        pass
 
 
 if __name__ == "__main__":

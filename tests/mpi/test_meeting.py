@@ -83,8 +83,11 @@ def test_p69_a_hang_in_mpi_init_is_followed_by_the_other_way():
     """The sleeper wakes up late, when the first task has given MPI up; both meet at the first node's port."""
     done = run(2, "--nodes", "localhost", "--timeout", "30", "--late", "1:12")
     assert done.returncode == 0, done.stderr
-    assert {each["way"] for each in told(done)} == {"slurm"}
+    found = {each["rank"]: each for each in told(done)}
+    assert {each["way"] for each in found.values()} == {"slurm"}
     assert "met 2 tasks by slurm: mpi does not work: MPI did not answer in time" in done.stderr
+    assert found[1]["reason"] == "mpi does not work: another task has given MPI up"
+    assert "clocks differ" not in done.stderr
 
 
 def test_p53_a_crash_in_mpi_init_is_the_childs_own(tmp_path):

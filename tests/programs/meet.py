@@ -79,7 +79,7 @@ def main() -> int:
 def leave_child(env) -> int:
     from slaunch.rendezvous.mpi import Child
 
-    child = Child(env, time.monotonic() + 60)
+    child = Child(env, 60)
     child.read(time.monotonic() + 30)
     print(json.dumps({"child": child._pid}), flush=True)
     os.kill(os.getpid(), 9)
@@ -104,7 +104,7 @@ def attend(asked, task, facts, options, env) -> int:
             found = meeting.membership
             die_before("agree")
             for turn in range(asked.rounds):
-                meeting.agree(f"plan {turn}")
+                meeting.agree(f"plan-{turn}")
             star = meeting.star()
             told |= {"way": found.way, "facts": len(found.facts), "secret": hash_of(found.secret)}
             told |= {"pids": [each.pid for each in found.facts], "hosts": [each.host for each in found.facts]}

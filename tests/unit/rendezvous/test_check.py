@@ -5,7 +5,7 @@ from support.facts import facts
 
 from slaunch.errors import AgreementError, DeviceError, ScriptMissingError
 from slaunch.node.values import Problem
-from slaunch.rendezvous.check import check_cards, check_digests, class_of, read_cards
+from slaunch.rendezvous.check import check_cards, check_clocks, check_digests, class_of, read_cards
 from slaunch.rendezvous.codec import Card, encode_card
 
 MISSING = Problem(127, "start train.py", "no such file: /home/me/train.py", "check the path")
@@ -73,8 +73,13 @@ def test_p92_differences_that_may_be_meant_only_warn():
 
 
 def test_clocks_that_differ_by_much_only_warn():
-    assert check_cards(cards(n0={"time_s": 1_800_000_003.0})) == []
-    assert check_cards(cards(n1={"time_s": 1_799_999_900.0})) == ["clocks differ: node00001 (task 1) -100 s"]
+    everybody = [facts(rank) for rank in range(3)]
+    assert check_clocks([1000.0, 1003.0, 1000.5], everybody) == []
+    assert check_clocks([1000.0, 900.0, 1000.5], everybody) == ["clocks differ: node00001 (task 1) -100 s"]
+
+
+def test_a_task_that_came_late_is_no_clock_that_differs():
+    assert check_cards(cards(n1={"time_s": 1_800_000_030.0})) == []
 
 
 def test_local_errors_are_told_once_grouped_by_node():
