@@ -100,6 +100,13 @@ ROWS: tuple[Row, ...] = (
         "POLICY",
         "NUMA node of workers' memory: auto (preferred where a worker is bound to one of several), preferred, bind, none",
     ),
+    Row(
+        ("--nics",),
+        "nics",
+        one_of("auto", "none"),
+        "WHICH",
+        "network cards that NCCL, UCX and MPI are told of: auto (those near each worker's devices, default), none (they choose)",
+    ),
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),
@@ -129,6 +136,8 @@ ROWS: tuple[Row, ...] = (
 )
 
 TABLE = Table("slaunch", ROWS)
+FILES = ("config", "profile")
+"""Fields that name where other fields come from."""
 
 
 def read_options(argv: Sequence[str], env: Env) -> Options:
@@ -147,11 +156,16 @@ def read_options(argv: Sequence[str], env: Env) -> Options:
 
 def beneath(line: Mapping[str, Value], env: Env) -> dict[str, Value]:
     """What the command line gives, and beneath it slaunch's own variables and configuration files."""
-    values = {**from_env(TABLE, env), **line}
-    config, profile = (str(values.pop(name).value) if name in values else "" for name in ("config", "profile"))
     from slaunch.cli.config import from_files
 
-    return {**from_files([row for row in ROWS if row.field not in ("config", "profile")], env, config, profile), **values}
+    values = {**from_env(TABLE, env), **line}
+    config, profile = (str(values[name].value) if name in values else "" for name in FILES)
+    return without_files({**from_files([row for row in ROWS if row.field not in FILES], env, config, profile), **values})
+
+
+def without_files(values: Mapping[str, Value]) -> dict[str, Value]:
+    """The values less those that name a file or profile to read."""
+    return {field: value for field, value in values.items() if field not in FILES}
 
 
 def settle(program: Program | None, values: Mapping[str, Value], notes: Sequence[str]) -> Options:

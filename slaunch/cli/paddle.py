@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from slaunch.cli.modes import texts, with_mode
+from slaunch.cli.options import FILES, beneath, settle
 from slaunch.cli.options import ROWS as OWN
-from slaunch.cli.options import beneath, settle
 from slaunch.cli.paddle_rows import NO_EFFECT, REFUSED, ROWS
 from slaunch.cli.table import Env, Table, Value, from_env, from_line, help_lines, split
 from slaunch.errors import UsageError
@@ -57,7 +57,8 @@ def read(argv: Sequence[str], env: Env) -> Options:
     refuse(theirs)
     program, more = magic(given.program, theirs, env)
     default = {"log_dir": Value(LOG_DIR, "Paddle's default")}
-    values = with_mode({**default, **beneath({}, env), **translated(theirs, env), **more})
+    files = {field: line[field] for field in FILES if field in line}
+    values = with_mode({**default, **beneath(files, env), **translated(theirs), **more})
     return settle(program, {field: value for field, value in values.items() if field in names(Options)}, notes)
 
 
@@ -144,7 +145,7 @@ def magic(program: Program | None, values: Mapping[str, Value], env: Env) -> tup
     return made, {"mode": Value("ipu", source), "devices": Value((), source), "start_port": Value(0, source)}
 
 
-def translated(values: Mapping[str, Value], env: Env) -> dict[str, Value]:
+def translated(values: Mapping[str, Value]) -> dict[str, Value]:
     """The fields of `Options` that Paddle's options set."""
     found = dict(values)
     if "node_rank" in found and found["node_rank"].value == -1:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.cli.modes import with_mode
 from slaunch.cli.options import ROWS as OWN
-from slaunch.cli.options import beneath, settle
+from slaunch.cli.options import beneath, settle, without_files
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
 from slaunch.cli.texts import bounds, filled, natural, one_of, port, positive, ranks, seconds, truth
 from slaunch.frozen import replace
@@ -135,7 +135,7 @@ def read(argv: Sequence[str], env: Env) -> Options:
     theirs = {**from_env(DIALECT, env), **{field: value for field, value in line.items() if field not in own}}
     options = {field.removeprefix("torchrun_"): value for field, value in theirs.items()}
     default = {"one_per": Value("node", "torchrun's default"), **shown({})}
-    values = {**default, **beneath({}, env), **translated(options, env), **own}
+    values = {**default, **beneath(own, env), **translated(options, env), **without_files(own)}
     return settle(given.program and kind_of(given.program, options), with_mode(values), notes(options))
 
 

@@ -1,0 +1,211 @@
+"""Whole jobs on this machine, by every kind of command line. No framework is loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SLAUNCH = os.path.join(os.path.dirname(sys.executable), "slaunch")
+SHOW = """
+import os, sys
+names = ("RANK", "PADDLE_TRAINER_ID", "TRAINING_ROLE", "PADDLE_AUTO_PARALLEL_STAGE", "ROLE_NAME", "INSIDE")
+print("show", *(f"{name}={os.environ[name]}" for name in names if name in os.environ), *sys.argv[1:], flush=True)
+"""
+ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "show.py").write_text(SHOW)
+    (tmp_path / "serve.py").write_text(
+        SHOW + "import time\nif os.environ['TRAINING_ROLE'] == 'PSERVER':\n    time.sleep(300)\n"
+    )
+    return tmp_path
+
+
+def run(here: Path, *words: str, program: str = SLAUNCH, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run([program, *words], cwd=here, env={**ENV, **env}, capture_output=True, text=True, timeout=60)
+
+
+def shown(text: str) -> list[str]:
+    """What the workers showed, without who said it."""
+    return sorted(re.findall(r"show (.*)$", text, re.MULTILINE))
+
+
+def test_torchrun_changes_one_word(here: Path) -> None:
+    done = run(here, "torchrun", "--standalone", "--nproc-per-node=2", "--monitor-interval=1", "show.py", "--nnodes", "a b")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(" PADDLE")[0] for line in shown(done.stdout)] == ["RANK=0", "RANK=1"]
+    assert all(line.endswith("ROLE_NAME=default --nnodes a b") for line in shown(done.stdout))
+    assert done.stderr.count("note:") >= 1
+    assert "--monitor-interval: no effect" in done.stderr
+
+
+def test_called_by_a_link_of_that_name(here: Path) -> None:
+    (here / "torchrun").symlink_to(SLAUNCH)
+    done = run(here, "--nproc-per-node", "2", "--role", "actor", "-m", "show", program=str(here / "torchrun"))
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall("ROLE_NAME=actor", done.stdout)) == 2
+
+
+def test_w37_p13_more_nodes_than_there_are(here: Path) -> None:
+    done = run(here, "torchrun", "--nnodes", "2", "show.py")
+    assert done.returncode == 2
+    assert "--nnodes=2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["paddle"],
+        ["fleetrun"],
+        ["-m", "slaunch.paddle"],
+    ],
+    ids=lambda words: words[-1],
+)
+def test_f1_f2_paddles_entry_points(here: Path, words: list[str]) -> None:
+    program = sys.executable if words[0] == "-m" else SLAUNCH
+    done = run(here, *words, "--nproc_per_node", "2", "--job_id", "j", "show.py", "--log", "x", program=program)
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == ["RANK=0 PADDLE_TRAINER_ID=0 ROLE_NAME=default --log x"]
+    assert sorted(path.name for path in (here / "log").glob("workerlog.*")) == ["workerlog.0", "workerlog.1"]
+
+
+def test_f3_from_python(here: Path) -> None:
+    code = (
+        "import slaunch, sys\n"
+        "assert 'slaunch.launch' not in sys.modules\n"
+        "sys.exit(slaunch.launch('show.py', '--x', nproc_per_node=2, tee=[0, 1], log_dir='logs', keep_env=['A', 'B']))\n"
+    )
+    done = run(here, "-c", code, program=sys.executable)
+    assert done.returncode == 0, done.stderr
+    assert len(shown(done.stdout)) == 2
+    assert (here / "logs" / "workerlog.1").exists()
+
+
+def test_f3_the_exit_code_of_a_failing_job_comes_back(here: Path) -> None:
+    code = "import slaunch; print('code', slaunch.launch('raise SystemExit(7)', kind='code'))"
+    assert "code 7" in run(here, "-c", code, program=sys.executable).stdout
+
+
+def test_worker_functions(here: Path) -> None:
+    code = "from slaunch import worker as w; print('show', w.rank(), w.world_size(), w.local_rank(), w.node_rank(), w.attempt())"
+    done = run(here, "--nproc-per-node", "2", "--tee", "all", "-c", code)
+    assert shown(done.stdout) == ["0 2 0 0 0", "1 2 1 0 0"], done.stderr
+    assert run(here, "-c", code, program=sys.executable).stdout == "show 0 1 0 0 0\n"
+
+
+def test_w41_servers_end_with_their_trainers(here: Path) -> None:
+    done = run(here, "paddle", "--server_num", "2", "--trainer_num", "2", "--tee", "all", "serve.py")
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == [
+        "PADDLE_TRAINER_ID=0 TRAINING_ROLE=TRAINER",
+        "PADDLE_TRAINER_ID=1 TRAINING_ROLE=TRAINER",
+        "TRAINING_ROLE=PSERVER",
+        "TRAINING_ROLE=PSERVER",
+    ]
+    assert {path.name for path in (here / "log").glob("*log.*")} == {"workerlog.0", "workerlog.1", "serverlog.0", "serverlog.1"}
+
+
+def test_f25_fixed_ports_that_are_taken_are_named(here: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(here, "paddle", "--ips", "127.0.0.1", "--start_port", str(port), "show.py")
+    assert done.returncode == 71
+    assert f"{port} in use" in done.stderr
+
+
+def test_w12_a_node_that_is_not_in_its_own_list(here: Path) -> None:
+    done = run(here, "paddle", "--ips", "192.0.2.1", "show.py")
+    assert done.returncode == 2
+    assert "192.0.2.1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "stages"), [("tuner_only", ["tuner"]), ("run_only", ["run", "run"]), ("tuner_and_run", ["tuner", "run", "run"])]
+)
+def test_f84_f85_f96_the_tuning_step(here: Path, word: str, stages: list[str]) -> None:
+    (here / "tune.json").write_text(json.dumps({"tuner_run_mode": word}))
+    words = ("--auto_parallel_config", "tune.json", "--nproc_per_node", "2", "--tee", "all", "show.py")
+    done = run(here, "paddle", *words)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"STAGE=(\w+)", done.stdout) == stages
+    assert (here / "log" / "tuner.log").exists() == ("tuner" in stages)
+
+
+def test_w25_f84_a_tuning_step_that_fails_ends_the_job_before_the_workers_start(here: Path) -> None:
+    (here / "tune.json").write_text("{}")
+    (here / "fail.py").write_text("import os\nos._exit(5 if os.environ['PADDLE_AUTO_PARALLEL_STAGE'] == 'tuner' else 0)\n")
+    done = run(here, "paddle", "--auto_parallel_config", "tune.json", "--nproc_per_node", "2", "fail.py")
+    assert done.returncode == 5, done.stderr
+    assert [path.name for path in (here / "log").glob("*log*")] == ["tuner.log"]
+
+
+def test_f49_the_configuration_at_level_debug(here: Path) -> None:
+    done = run(here, "paddle", "--log_level", "DEBUG", "--job_id", "j", "show.py", POD_IP="127.0.0.1")
+    assert "slaunch: job_id = j (--job-id)" in done.stderr
+    assert "slaunch: host = 127.0.0.1 (POD_IP)" in done.stderr
+    assert "-- configuration --" not in run(here, "paddle", "show.py").stderr
+
+
+def test_f8_no_notes_at_level_warning(here: Path) -> None:
+    assert "no effect" in run(here, "paddle", "--sort_ip", "1", "show.py").stderr
+    assert "no effect" not in run(here, "paddle", "--log_level", "WARNING", "--sort_ip", "1", "show.py").stderr
+
+
+def test_f321_explain_shows_every_values_origin(here: Path) -> None:
+    (here / "slaunch.toml").write_text('grace = 5\n[profile.p]\nlog_dir = "mine"\n')
+    done = run(here, "explain", "--json", "torchrun", "--profile", "p", "--nproc-per-node", "2", "show.py", SLAUNCH_JOB_ID="v")
+    options = json.loads(done.stdout)["options"]
+    origins = {name: options[name]["origin"] for name in ("grace_s", "log_dir", "nproc_per_node", "job_id", "bind", "tee")}
+    assert origins == {
+        "grace_s": "slaunch.toml",
+        "log_dir": "slaunch.toml [profile.p]",
+        "nproc_per_node": "--nproc-per-node",
+        "job_id": "SLAUNCH_JOB_ID",
+        "bind": "default",
+        "tee": "torchrun's default",
+    }
+
+
+def test_roles_run_different_programs(here: Path) -> None:
+    (here / "roles.toml").write_text(
+        '[[role]]\nname = "learner"\nranks = "0"\nprogram = "show.py"\nargs = ["L"]\n'
+        '[[role]]\nname = "actor"\ncommand = ["/bin/sh", "-c", "echo show $RANK $ROLE_NAME $X"]\nenv = {X = "y"}\n'
+    )
+    done = run(here, "--nproc-per-node", "3", "--tee", "all", "--roles", "roles.toml")
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == ["1 actor y", "2 actor y", "RANK=0 PADDLE_TRAINER_ID=0 ROLE_NAME=learner L"]
+
+
+def test_a_container_is_a_command_in_front(here: Path) -> None:
+    done = run(here, "--nproc-per-node", "2", "--tee", "all", "--container", "env 'INSIDE=a b'", "show.py")
+    assert done.returncode == 0, done.stderr
+    assert all("INSIDE=a b" in line for line in shown(done.stdout))
+
+
+def test_a_container_program_that_is_missing_is_named(here: Path) -> None:
+    done = run(here, "--container", "apptainer-of-nowhere exec", "show.py")
+    assert done.returncode == 127
+    assert "apptainer-of-nowhere" in done.stderr
+
+
+def test_f50_coverage_of_each_worker(here: Path) -> None:
+    done = run(here, "explain", "--json", "paddle", "show.py", "a", WITH_COVERAGE="ON")
+    assert json.loads(done.stdout)["plan"]["argv"][1:] == ["-u", "-m", "coverage", "run", "--branch", "-p", "show.py", "a"]
+
+
+@pytest.mark.parametrize("dialect", ["torchrun", "paddle", "fleetrun"])
+def test_help_of_each_command_line(here: Path, dialect: str) -> None:
+    done = run(here, dialect, "--help")
+    assert done.returncode == 0
+    assert "--nproc-per-node" in done.stdout
