@@ -1,0 +1,1 @@
+"""The tuner's configuration file: its keys, their check, and the study that it describes."""

@@ -1,0 +1,1 @@
+"""What was tried: the journal, and the tables made from it."""

@@ -1,0 +1,1 @@
+"""How a setting reaches the user's program: options, files, variables."""

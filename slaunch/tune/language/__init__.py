@@ -1,0 +1,1 @@
+"""Texts of the configuration that say something of a setting: predicates and Paddle's strategies."""

@@ -1,0 +1,1 @@
+"""What a trial showed: its metric, its memory, and how it ended, from its logs."""

@@ -1,0 +1,1 @@
+"""Why a setting is not tried: rules over the configuration, and rules over what earlier trials showed."""

@@ -1,0 +1,1 @@
+"""Search algorithms: which setting is tried next. Pure."""

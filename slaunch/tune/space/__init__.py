@@ -1,0 +1,1 @@
+"""Which settings there are, and in which order they are tried. Pure."""
