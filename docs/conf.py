@@ -21,6 +21,8 @@ def setup(app: object) -> None:
     os.makedirs(BUILT, exist_ok=True)
     write("help.txt", options())
     write("hygiene.md", hygiene())
+    write("torchrun.md", dialect("slaunch.cli.torchrun"))
+    write("paddle.md", dialect("slaunch.cli.paddle_rows"))
 
 
 def write(name: str, text: str) -> None:
@@ -32,6 +34,19 @@ def options() -> str:
     """The option list, as the program prints it."""
     command = [sys.executable, "-m", "slaunch", "--help"]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def dialect(module: str) -> str:
+    """The option table of another launcher's command line."""
+    from importlib import import_module
+
+    rows = [f"| {code(row.names)} | {code(row.variables)} | {row.help} |" for row in import_module(module).ROWS]
+    return "\n".join(["| option | variable | what becomes of it |", "|---|---|---|", *rows]) + "\n"
+
+
+def code(names: tuple[str, ...]) -> str:
+    """Names as code."""
+    return ", ".join(f"`{name}`" for name in names if name)
 
 
 def hygiene() -> str:

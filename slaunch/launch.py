@@ -10,7 +10,7 @@ from typing import NoReturn
 from slaunch.agent.memory import Memory
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
-from slaunch.allocation.claims import check_rank, heed
+from slaunch.allocation.claims import check_met, check_rank, heed
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
@@ -82,6 +82,7 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     options = replace(options, node_rank=own_number(facts, options))
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
         plan = plan_for(meeting.membership, options, task.allocation, env)
+        check_met(len(plan.nodes), options)
         meeting.agree(plan.digest)
         for note in notes_of(plan):
             say(task, f"note: {note}")

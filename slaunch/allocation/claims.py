@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slaunch.allocation.values import Shell, Task
-from slaunch.errors import AllocationError, UsageError
+from slaunch.errors import AllocationError, RendezvousError, UsageError
 from slaunch.frozen import replace
 from slaunch.options import Options
 
@@ -49,6 +49,21 @@ def check_nodes(standing: Task | Shell, options: Options) -> Task | Shell:
     if known and not alone and not least <= known <= most:
         raise disagreement(standing, options, known)
     return standing
+
+
+def check_met(met: int, options: Options) -> None:
+    """Refuse a meeting of another number of nodes than the user wants, where the launcher did not tell it before.
+
+    Raises:
+        RendezvousError: more or fewer nodes have met.
+    """
+    least, most = options.nnodes
+    if options.nnodes != (0, 0) and not least <= met <= most:
+        raise RendezvousError(
+            f"start on {wanted(options)} nodes",
+            f"{source(options)}, but the tasks that met are on {met}",
+            "start one task on each of the nodes that you want, or correct the number",
+        )
 
 
 def check_rank(task: Task, options: Options) -> None:

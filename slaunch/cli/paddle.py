@@ -90,7 +90,8 @@ def plain(value: object) -> str:
 
 def without_effect(values: Mapping[str, Value]) -> list[str]:
     """A note on each option that has no effect."""
-    return [f"{values[field].source}: no effect, {why}" for field, why in NO_EFFECT.items() if field in values]
+    given = [field for field in NO_EFFECT if field in values and not (field == "enable_gpu_log" and not values[field].value)]
+    return [f"{values[field].source}: no effect, {NO_EFFECT[field]}" for field in given]
 
 
 def refuse(values: Mapping[str, Value]) -> None:

@@ -218,6 +218,7 @@ ROWS: tuple[Row, ...] = (
 NO_EFFECT: Mapping[str, str] = {
     "legacy": "there is one launcher, which has what the legacy one had besides",
     "sort_ip": "nodes are in the scheduler's order, or in that of --rank",
+    "enable_gpu_log": "this version writes no device log",
     "max_restart": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
     "elastic_level": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
     "scale": "Paddle does not use it either",
