@@ -61,6 +61,7 @@ class Options:
         keep_env, drop_env: variable names or `PREFIX*` patterns that hygiene must leave alone, or must remove for workers.
         bind: CPU binding policy: "auto", "numa", "core", "none", "map:…" or "mask:…"; see `plan.binding`.
         bind_memory: NUMA nodes that workers' memory comes from: "auto", "preferred", "bind" or "none"; see `plan.memory`.
+        nics: network cards that libraries are told of: "auto" (those near each worker's devices) or "none"; see `plan.nics`.
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
         tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
@@ -110,6 +111,7 @@ class Options:
     drop_env: tuple[str, ...] = ()
     bind: str = "auto"
     bind_memory: str = "auto"
+    nics: str = "auto"
     network: str = ""
     log_overwrite: bool = False
     tee: tuple[int, ...] = (0,)

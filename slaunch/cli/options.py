@@ -107,6 +107,13 @@ ROWS: tuple[Row, ...] = (
         "WHICH",
         "network cards that NCCL, UCX and MPI are told of: auto (those near each worker's devices, default), none (they choose)",
     ),
+    Row(
+        ("--nics",),
+        "nics",
+        one_of("auto", "none"),
+        "WHICH",
+        "network cards that NCCL, UCX and MPI are told of: auto (those near each worker's devices, default), none (they choose)",
+    ),
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),

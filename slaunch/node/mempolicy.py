@@ -76,8 +76,8 @@ def own_policy() -> str:
 def policy_of(pid: int, root: str = "/") -> str:
     """The policy of another process, as `told` writes it; "" if the system does not say, or the process has ended.
 
-    One line is enough: it is of the program's own text, which has no policy apart from the process's. Each line costs the kernel a
-    walk over that mapping's pages, so that a read of the whole file could stop a large process for seconds.
+    One line is enough: it is of the program's own text, which has no policy apart from the process's. Each line costs the kernel
+    a walk over that mapping's pages, so that a read of the whole file could stop a large process for seconds.
     """
     try:
         file = os.open(f"{root.rstrip('/')}/proc/{pid}/numa_maps", os.O_RDONLY | os.O_CLOEXEC)

@@ -13,6 +13,7 @@ from slaunch.node.cpus import binder, read_cpus
 from slaunch.node.devices.choose import select
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
+from slaunch.node.fabric import read_nics
 from slaunch.node.files import problem, read_text
 from slaunch.node.limits import notes_here
 from slaunch.node.mempolicy import read_memory
@@ -78,6 +79,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
         notes=(*found.notes, *notes_here(workers, root)),
         memory=memory.nodes,
         memory_policy=memory.policy,
+        nics=read_nics(devices, root) if options.nics != "none" else (),
     )
     return facts, reserved
 
@@ -140,6 +142,6 @@ def machine(root: str) -> str:
 
 def agreed(options: Options) -> str:
     """Those options that must be the same on every node."""
-    bound = (options.bind, options.bind_memory)
+    bound = (options.bind, options.bind_memory, options.nics)
     own = (options.mode, options.contracts, options.nproc_per_node, *bound, options.rendezvous, options.parts)
     return repr((*own, options.container, options.python, options.servers, options.trainers, options.start_port))

@@ -48,6 +48,27 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Nic:
+    """A network card for the workers' own traffic.
+
+    Attributes:
+        name: as libraries call it, e.g. "mlx5_0:1" (RDMA device and port), "hsn0".
+        kind: "infiniband", "roce" or "slingshot".
+        numa: its NUMA node; -1 if the system does not say.
+        speed_mbps: link speed in Mbit/s; 0 if unknown.
+        subnet: subnet prefix of InfiniBand; "" for others.
+        near: positions of the devices for which no other card is nearer.
+    """
+
+    name: str
+    kind: str
+    numa: int
+    speed_mbps: int
+    subnet: str = ""
+    near: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Problem:
     """A local error, kept as data so that one node can tell it for all. `code` is the exit code of its error class."""
 
@@ -88,6 +109,7 @@ class NodeFacts:
         notes: what the user may want to know and need not act on, one line each.
         memory: NUMA nodes with memory that this task may use.
         memory_policy: the memory policy that this task has been started with, in the kernel's word, e.g. "default".
+        nics: network cards for the workers' own traffic, by name; () without devices.
     """
 
     host: str
@@ -116,6 +138,7 @@ class NodeFacts:
     notes: tuple[str, ...] = ()
     memory: tuple[int, ...] = ()
     memory_policy: str = "default"
+    nics: tuple[Nic, ...] = ()
 
 
 @dataclass(frozen=True)

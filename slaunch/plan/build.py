@@ -16,6 +16,7 @@ from slaunch.plan.digest import digest
 from slaunch.plan.endpoints import choose
 from slaunch.plan.memory import Memory, of_node, of_tasks
 from slaunch.plan.modes import Cast, check_layout, contracts_of, find
+from slaunch.plan.nics import Cards, cards_of
 from slaunch.plan.threads import threads_of_tasks
 from slaunch.plan.values import Command, NodePlan, Plan
 from slaunch.rendezvous.values import Membership
@@ -113,7 +114,9 @@ def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], option
         ranks = tuple(range(first, first + count))
         dealt = shares_of_node(facts, options)
         bound = bind(facts, dealt[0], options.bind)
-        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound, of_node(facts, bound.cpus, options.bind_memory))
+        memory = of_node(facts, bound.cpus, options.bind_memory)
+        cards = cards_of((facts,) * count, dealt[0], bound.cpus, options.nics)
+        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound, memory, cards)
         first += count
 
 
@@ -123,11 +126,13 @@ def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options
         _check_count(machine, options)
         ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
         dealt = shares_of_tasks(machine.tasks, options)
+        bound = threads_of_tasks(machine.tasks)
         memory = of_tasks(machine.tasks, options.bind_memory)
-        yield _node(machine, address, machine.ranks, ports, dealt, threads_of_tasks(machine.tasks), memory)
+        cards = cards_of(machine.tasks, dealt[0], bound.cpus, options.nics)
+        yield _node(machine, address, machine.ranks, ports, dealt, bound, memory, cards)
 
 
-def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices, CPUs and memory
+def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices, CPUs, memory and cards
     machine: Machine,
     address: Address,
     ranks: tuple[int, ...],
@@ -135,6 +140,7 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
     dealt: Shares,
     bound: Binding,
     memory: Memory,
+    cards: Cards,
 ) -> NodePlan:
     facts = machine.tasks[0]
     return NodePlan(
@@ -153,6 +159,8 @@ def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, 
         notes=facts.notes + bound.notes + memory.notes,
         memory=memory.nodes,
         memory_policy=memory.policy,
+        nics=cards.near,
+        nic_env=cards.env,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from slaunch.frozen import dataclass
+from slaunch.node.values import NodeFacts
 
 TYPE_CHECKING = False  # importing typing would cost 4 ms at each start
 
@@ -45,6 +47,19 @@ def cores_of(columns: Columns) -> Chunk:
 def cpus_of(cores: Sequence[Core]) -> tuple[int, ...]:
     """All CPUs of these cores, ascending."""
     return tuple(sorted(cpu for core in cores for cpu in core.cpus))
+
+
+def nodes_of(facts: NodeFacts, cpus: tuple[int, ...]) -> tuple[int, ...]:
+    """NUMA nodes of these CPUs, ascending; those unknown to the system are left out."""
+    node_of = nodes_by_cpu(facts.cores, facts.numa, facts.reach, facts.reach_numa)
+    return tuple(sorted({node_of.get(cpu, -1) for cpu in cpus} - {-1}))
+
+
+@lru_cache(maxsize=64)
+def nodes_by_cpu(cores: Lists, numa: tuple[int, ...], reach: Lists, reach_numa: tuple[int, ...]) -> dict[int, int]:
+    """NUMA node of each CPU; the same for all nodes that look alike."""
+    columns = (*zip(reach, reach_numa, strict=False), *zip(cores, numa, strict=False))
+    return {cpu: node for core, node in columns for cpu in core}
 
 
 def split(kind: str, cores: Chunk, wishes: tuple[int, ...]) -> tuple[Chunk, ...]:

@@ -1,20 +1,19 @@
 """Which NUMA nodes each worker's memory comes from. Pure.
 
-A worker that is bound to one NUMA node gets its memory there anyway, as long as it stays: the kernel takes the node of the CPU that
-asks. A preference for that node also holds for what a library's threads, data loaders and helpers do elsewhere.
+A worker that is bound to one NUMA node gets its memory there anyway, as long as it stays: the kernel takes the node of the CPU
+that asks. A preference for that node also holds for what a library's threads, data loaders and helpers do elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from slaunch.errors import PlanError
 from slaunch.frozen import dataclass
 from slaunch.node.mempolicy import REFUSED
 from slaunch.node.values import NodeFacts
+from slaunch.plan.cores import Lists, nodes_of
 
-Lists = tuple[tuple[int, ...], ...]
 WISHES = ("auto", "preferred", "bind", "none")
 
 
@@ -87,12 +86,4 @@ def lone(nodes: tuple[int, ...]) -> tuple[int, ...]:
 
 def homes(facts: NodeFacts, cpus: tuple[int, ...]) -> tuple[int, ...]:
     """NUMA nodes of these CPUs that have memory for this task, ascending."""
-    node_of = nodes_by_cpu(facts.cores, facts.numa, facts.reach, facts.reach_numa)
-    return tuple(sorted({node_of.get(cpu, -1) for cpu in cpus}.intersection(facts.memory)))
-
-
-@lru_cache(maxsize=64)
-def nodes_by_cpu(cores: Lists, numa: tuple[int, ...], reach: Lists, reach_numa: tuple[int, ...]) -> dict[int, int]:
-    """NUMA node of each CPU; the same for all nodes that look alike."""
-    columns = (*zip(reach, reach_numa, strict=False), *zip(cores, numa, strict=False))
-    return {cpu: node for core, node in columns for cpu in core}
+    return tuple(node for node in nodes_of(facts, cpus) if node in facts.memory)

@@ -32,6 +32,8 @@ class NodePlan:
         endpoints: endpoint that the user fixed for it, by local rank; () = the node's address and its port.
         memory: NUMA nodes of its memory, by local rank; () = left to the system, like all workers where there is no entry.
         memory_policy: "preferred" or "bind", for workers with such nodes.
+        nics: names of the network cards near each worker's devices, by local rank; () = nothing is said of cards.
+        nic_env: variables that tell libraries of them, by local rank, as (name, value).
     """
 
     index: int
@@ -52,6 +54,8 @@ class NodePlan:
     notes: tuple[str, ...] = ()
     memory: tuple[tuple[int, ...], ...] = ()
     memory_policy: str = ""
+    nics: tuple[tuple[str, ...], ...] = ()
+    nic_env: tuple[tuple[tuple[str, str], ...], ...] = ()
 
 
 @dataclass(frozen=True)

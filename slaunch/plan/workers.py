@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.options import Options
-from slaunch.plan import devices, hygiene, network, peers, threads
+from slaunch.plan import devices, hygiene, network, nics, peers, threads
 from slaunch.plan.commands import command_of
 from slaunch.plan.container import across
 from slaunch.plan.contracts import combine
@@ -14,6 +14,14 @@ from slaunch.plan.modes import find
 from slaunch.plan.modes.logs import log_name, serves
 from slaunch.plan.seat import Seat, take_seat
 from slaunch.plan.values import Plan, WorkerSpec
+
+RULES = (
+    ("Slurm's task", hygiene.rewrites),
+    ("threads", threads.variables),
+    ("network", network.variables),
+    ("near network cards", nics.variables),
+)
+"""What sets variables beside contracts, with its name in explanations."""
 
 
 def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> WorkerSpec:
@@ -65,7 +73,7 @@ def settings(seat: Seat, env: Mapping[str, str]) -> tuple[dict[str, str], dict[s
     """Variables that rules and contracts set, and where each comes from."""
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
-    for origin, rule in (("Slurm's task", hygiene.rewrites), ("threads", threads.variables), ("network", network.variables)):
+    for origin, rule in RULES:
         for name, value in rule(seat, env).items():
             if not (name in env and hygiene.any_match(seat.options.keep_env, name)):
                 values[name], origins[name] = value, origin

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from slaunch.frozen import dataclass, replace
-from slaunch.node.values import Address, Device, NodeFacts, Problem
+from slaunch.node.values import Address, Device, Nic, NodeFacts, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ def stand_in(uuid: str) -> str:
     return MARK + sha256(uuid.encode()).hexdigest()[:8]
 
 
+def nics_of(values: Sequence[Sequence[Any]]) -> tuple[Nic, ...]:
+    """Network cards from lists of their fields."""
+    return tuple(replace(nic, near=tuple(nic.near)) for nic in rows_of(Nic)(values))
+
+
 def rows_of(kind: type[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The inverse of `rows`."""
     return lambda values: tuple(kind(*value) for value in values)
@@ -144,6 +149,7 @@ PACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows,
     "devices": device_rows,
     "problems": rows,
+    "nics": rows,
     "cpus": ranges,
     "cores": join,
     "reach": join,
@@ -154,6 +160,7 @@ UNPACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows_of(Address),
     "devices": rows_of(Device),
     "problems": rows_of(Problem),
+    "nics": nics_of,
     "cpus": numbers,
     "cores": groups,
     "reach": groups,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.facts import facts, gpu
 
 from slaunch.frozen import replace
-from slaunch.node.values import Address, Device, NodeFacts, Problem
+from slaunch.node.values import Address, Device, Nic, NodeFacts, Problem
 from slaunch.rendezvous import codec
 from slaunch.rendezvous.codec import Card, decode_card, encode_card, numbers, ranges, read_words
 
@@ -42,6 +42,9 @@ all_facts = st.builds(
     reach_caches=signed,
     online=small,
     notes=st.lists(text, max_size=2).map(tuple),
+    memory=numbers_of,
+    memory_policy=text,
+    nics=st.lists(st.builds(Nic, text, text, st.integers(-1, 8), small, text, numbers_of), max_size=3).map(tuple),
 )
 
 
