@@ -11,6 +11,8 @@ PS = ("server_num", "trainer_num", "servers", "trainers", "coordinator_num", "co
 """Fields that only the modes with parameter servers have."""
 HETER = ("heter_num", "heter_devices", "heters")
 """Fields that only the mode ps_heter has."""
+MEETING_PORT = 6768
+"""Where nodes meet whose endpoints are listed and that no scheduler started; Paddle's default port for a master."""
 SERVING = {"ps": PS, "ps_heter": PS + HETER}
 
 
@@ -40,7 +42,10 @@ def with_nodes(values: Mapping[str, Value]) -> dict[str, Value]:
     listed = [entry for field in ("servers", "trainers", "coordinators") for entry in texts(values, field)]
     if listed and "ips" not in values:
         hosts = tuple(dict.fromkeys(entry.rpartition(":")[0] for entry in listed))
-        found["ips"] = Value(hosts, values["servers" if "servers" in values else "trainers"].source)
+        source = values["servers" if "servers" in values else "trainers"].source
+        found["ips"] = Value(hosts, source)
+        if len(hosts) > 1:
+            found.setdefault("master", Value(f"{hosts[0]}:{MEETING_PORT}", source))
     ips = texts(found, "ips")
     if ips and "nnodes" not in values:
         found["nnodes"] = Value((len(ips), len(ips)), found["ips"].source)

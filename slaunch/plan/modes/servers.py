@@ -70,7 +70,14 @@ def common(seat: Seat) -> dict[str, str]:
         "PADDLE_GLOO_FS_PATH": f"{plan.log_dir}/gloo",
         "PADDLE_GLOO_HTTP_ENDPOINT": gloo(seat),
         "PADDLE_LOG_DIR": plan.log_dir,
+        **visible(seat),
     }
+
+
+def visible(seat: Seat) -> dict[str, str]:
+    """The devices that the user chose; no worker gets one of its own, all see the same list."""
+    devices = seat.options.devices
+    return {seat.node.visible or "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else {}
 
 
 def gloo(seat: Seat) -> str:

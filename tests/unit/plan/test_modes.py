@@ -148,6 +148,12 @@ def test_log_names_count_over_all_nodes_so_that_they_may_share_a_directory():
     assert names == ["workerlog.0", "workerlog.1", "serverlog.0", "workerlog.2", "workerlog.3", "serverlog.1"]
 
 
+def test_all_workers_see_the_devices_that_the_user_chose():
+    chosen = {"mode": "ps", "devices": ("2", "3")}
+    made = plans.plan([plans.facts(0, workers=2, visible="CUDA_VISIBLE_DEVICES")], **chosen)
+    assert {env(made, rank, **chosen)["CUDA_VISIBLE_DEVICES"] for rank in range(2)} == {"2,3"}
+
+
 def test_w44_the_gloo_directory_is_shared_by_all_nodes():
     chosen = {"mode": "ps"}
     made = plans.plan([plans.facts(index, workers=2) for index in range(2)], **chosen)
