@@ -11,7 +11,6 @@ A nearer file wins over a farther one, option by option. Files are weaker than v
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,31 +18,22 @@ from typing import TYPE_CHECKING, Any
 from slaunch.cli.table import Row, Value, nearest, read
 from slaunch.errors import MissingToolError, UsageError
 
-NAME = "slaunch.toml"
 
-
-def places(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Where files are looked for, nearest first."""
-    home = env.get("XDG_CONFIG_HOME") or (os.path.join(env["HOME"], ".config") if env.get("HOME") else "")
-    return (NAME, *((os.path.join(home, NAME),) if home else ()), os.path.join("/etc", NAME))
-
-
-def from_files(rows: Sequence[Row], env: Mapping[str, str], config: str, profile: str) -> dict[str, Value]:
+def from_files(rows: Sequence[Row], paths: Sequence[str], needed: bool, profile: str) -> dict[str, Value]:
     """Values that configuration files give, by field.
 
     Args:
         rows: the options that a file may set.
-        env: for HOME and XDG_CONFIG_HOME.
-        config: the only file to read, which must be there; "" = those of `places` that are there.
+        paths: the files, nearest first.
+        needed: they must be there; else those that are not are left aside.
         profile: the profile to use, which one of the files must have; "" = none.
 
     Raises:
         UsageError: a file cannot be read, names an unknown option or gives one a wrong value, or no file has the profile.
     """
-    files = [(path, text) for path in ((config,) if config else places(env)) if (text := content(path, needed=bool(config)))]
-    trees = [(path, parse(path, text)) for path, text in files]
+    trees = [(path, parse(path, text)) for path in paths if (text := content(path, needed))]
     if profile and not any(profile in profiles(path, tree) for path, tree in trees):
-        raise no_profile(profile, trees, env)
+        raise no_profile(profile, trees, paths)
     found: dict[str, Value] = {}
     for path, tree in trees:
         own = profiles(path, tree).get(profile, {})
@@ -104,10 +94,10 @@ def without_profiles(tree: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in tree.items() if name != "profile"}
 
 
-def no_profile(profile: str, trees: Sequence[tuple[str, Mapping[str, Any]]], env: Mapping[str, str]) -> UsageError:
+def no_profile(profile: str, trees: Sequence[tuple[str, Mapping[str, Any]]], paths: Sequence[str]) -> UsageError:
     """The error of a profile that no file has."""
     known = sorted({name for path, tree in trees for name in profiles(path, tree)})
-    where = ", ".join(path for path, _ in trees) or f"no file {', '.join(places(env))}"
+    where = ", ".join(path for path, _ in trees) or f"no file {', '.join(paths)}"
     seen = f"{where}: {'profiles ' + ', '.join(known) if known else 'no profile at all'}"
     return UsageError(
         f"use the profile {profile!r}", seen, f"add [profile.{profile}] to one of the files, or name another profile"

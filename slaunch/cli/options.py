@@ -9,12 +9,12 @@ The command line is stronger than variables, these than files, these than defaul
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from slaunch.cli.dialects import DIALECTS
 from slaunch.cli.modes import with_mode
-from slaunch.cli.roles import read_roles
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
 from slaunch.cli.texts import (
     bounds,
@@ -32,6 +32,13 @@ from slaunch.cli.texts import (
 from slaunch.errors import UsageError
 from slaunch.frozen import names
 from slaunch.options import Options, Program
+
+
+def roles(path: str) -> object:
+    """The programs that a file gives to ranks."""
+    from slaunch.cli.roles import read_roles
+
+    return read_roles(path)
 
 
 def mode(text: str) -> str:
@@ -107,13 +114,6 @@ ROWS: tuple[Row, ...] = (
         "WHICH",
         "network cards that NCCL, UCX and MPI are told of: auto (those near each worker's devices, default), none (they choose)",
     ),
-    Row(
-        ("--nics",),
-        "nics",
-        one_of("auto", "none"),
-        "WHICH",
-        "network cards that NCCL, UCX and MPI are told of: auto (those near each worker's devices, default), none (they choose)",
-    ),
     Row(("--network",), "network", str, "NET", "network to use, by interface, subnet or address (default: by rule)"),
     Row(("--keep-env",), "keep_env", words, "A,B*,…", "variables that workers inherit although slaunch would drop them"),
     Row(("--drop-env",), "drop_env", words, "A,B*,…", "further variables that workers must not inherit"),
@@ -129,9 +129,7 @@ ROWS: tuple[Row, ...] = (
         "'COMMAND'",
         "command in front of each worker's, e.g. 'apptainer exec --nv image.sif'",
     ),
-    Row(
-        ("--roles",), "parts", read_roles, "FILE", "TOML or JSON file with a program for each range of ranks, instead of PROGRAM"
-    ),
+    Row(("--roles",), "parts", roles, "FILE", "TOML or JSON file with a program for each range of ranks, instead of PROGRAM"),
     Row(("--server-num",), "server_num", natural, "N", "servers on each node (mode ps)"),
     Row(("--trainer-num",), "trainer_num", natural, "N", "trainers on each node (mode ps)"),
     Row(("--servers",), "servers", words, "IP:PORT,…", "endpoints of all servers, instead of their number"),
@@ -143,6 +141,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 TABLE = Table("slaunch", ROWS)
+CONFIG = "slaunch.toml"
 FILES = ("config", "profile")
 """Fields that name where other fields come from."""
 
@@ -163,11 +162,20 @@ def read_options(argv: Sequence[str], env: Env) -> Options:
 
 def beneath(line: Mapping[str, Value], env: Env) -> dict[str, Value]:
     """What the command line gives, and beneath it slaunch's own variables and configuration files."""
-    from slaunch.cli.config import from_files
-
     values = {**from_env(TABLE, env), **line}
     config, profile = (str(values[name].value) if name in values else "" for name in FILES)
-    return without_files({**from_files([row for row in ROWS if row.field not in FILES], env, config, profile), **values})
+    if not (config or profile or any(map(os.path.exists, places(env)))):
+        return values
+    from slaunch.cli.config import from_files
+
+    rows = [row for row in ROWS if row.field not in FILES]
+    return without_files({**from_files(rows, (config,) if config else places(env), bool(config), profile), **values})
+
+
+def places(env: Env) -> tuple[str, ...]:
+    """Where configuration files are looked for, nearest first."""
+    home = env.get("XDG_CONFIG_HOME") or (os.path.join(env["HOME"], ".config") if env.get("HOME") else "")
+    return (CONFIG, *((os.path.join(home, CONFIG),) if home else ()), os.path.join("/etc", CONFIG))
 
 
 def without_files(values: Mapping[str, Value]) -> dict[str, Value]:
