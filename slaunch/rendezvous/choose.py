@@ -46,7 +46,13 @@ def choose(task: Task, way: str, env: Mapping[str, str]) -> Choice:
 
 
 def auto(task: Task, env: Mapping[str, str]) -> Choice:
-    """MPI where library and process manager match, else the first node's port."""
+    """MPI where library and process manager match, else the first node's port.
+
+    Where tasks share a node, each becomes its worker with the process manager's identity, which serves for one MPI_Init only
+    (MPICH and Open MPI 4 abort at a second one): there the meeting leaves it to the program, if the nodes can be reached otherwise.
+    """
+    if task.allocation.nodes and any(count > 1 for count in task.allocation.tasks_per_node):
+        return Choice(("slurm",), "each task becomes its worker, and may want MPI for itself")
     library, interface = find_library(env), read_interface(env)
     if fits(library, interface):
         reason = f"mpi4py's {library.kind} ({library.where}) understands {interface.kind} ({interface.evidence})"

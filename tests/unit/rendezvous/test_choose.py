@@ -57,6 +57,12 @@ def test_what_the_user_asks_for_is_done():
         choose(task(), "carrier-pigeon", {})
 
 
+def test_p56_tasks_that_become_workers_leave_mpi_to_the_program():
+    shared = Task(Allocation("slurm", "7", "0", ("n1", "n2"), (2, 1)), Slot(0, 3, 0))
+    assert choose(shared, "auto", SRUN_PMI2).ways == ("slurm",)
+    assert choose(shared, "mpi", SRUN_PMI2).ways == ("mpi",)
+
+
 def abi(name):
     """mpi4py's own variable for the choice of the library."""
     return {"MPI4PY_MPIABI": name}
