@@ -12,12 +12,9 @@ from slaunch.channel.link import brackets
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Lost, Message
 from slaunch.errors import RendezvousError
-from slaunch.rendezvous.gather import TELL_S, announce, left_alone, listen_to
+from slaunch.rendezvous.gather import HUB_LEAD_S, TELL_S, announce, left_alone, listen_to
 from slaunch.rendezvous.gatherer import Ground
 from slaunch.rendezvous.names import missing_text, some
-
-HUB_LEAD_S = 3.0
-"""Spokes wait so much longer than the hub, so that they hear its verdict rather than give their own."""
 
 
 def wait_for_all(hub: Hub, ground: Ground, deadline: float) -> None:

@@ -18,6 +18,8 @@ LENGTH = struct.Struct(">I")
 TICK_S = 0.25
 TELL_S = 5.0
 """Who is missing is said so often."""
+HUB_LEAD_S = 3.0
+"""Spokes wait so much longer than the hub, so that they hear its verdict rather than give their own."""
 WORDS_S = 2.0
 """Time for an error to reach the others before this task ends."""
 
@@ -30,10 +32,14 @@ class StarGatherer:
         rank: this task's rank.
         secret: the secret by which the tasks found each other.
         names: a name for each rank, for messages.
+        patience_s: how long the hub may wait for the last task after this one has joined.
     """
 
-    def __init__(self, star: Hub | Spoke, rank: int, secret: bytes, names: Callable[[int], str]) -> None:
+    def __init__(
+        self, star: Hub | Spoke, rank: int, secret: bytes, names: Callable[[int], str], patience_s: float = 0.0
+    ) -> None:
         self.secret = secret
+        self._patience_s = patience_s
         self._star = star
         self._rank = rank
         self._names = names
@@ -73,6 +79,7 @@ class StarGatherer:
 
     def _contribute(self, spoke: Spoke, payload: bytes, deadline: float) -> list[bytes]:
         spoke.send(HUB, {"gather": self._round}, payload)
+        deadline = max(deadline, time.monotonic() + self._patience_s) + HUB_LEAD_S
         answer: list[Message] = []
         for item in listen_to(spoke, lambda: not answer, deadline):
             check_error(item)

@@ -186,7 +186,7 @@ class Child:
 
         Where another way of meeting follows, it must not be killed: Slurm's PMIx plug-in ends the whole step when a process
         vanishes that has not said goodbye. So it is left alone: if its MPI comes to life later, it gives the other tasks'
-        allgather a void part, by which they know that this task is gone, says goodbye and ends; if not, it ends with this process.
+        allgather a void part, by which they know that this task is gone, says goodbye and ends; else it ends with this process.
         """
         if fallback and not self._reap(os.WNOHANG):
             try:

@@ -37,6 +37,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--reverse", action="store_true", help="pretend that the launcher's ranks are the other way round")
     parser.add_argument("--differ", type=int, default=-1, help="this rank has another script")
     parser.add_argument("--die", default="", help="RANK:PHASE: this rank ends itself before 'meet' or 'agree'")
+    parser.add_argument("--out", default="", help="folder for the line of JSON, in place of standard output")
     parser.add_argument("--child", action="store_true", help="start MPI's child and end, without a word to it")
     return parser.parse_args()
 
@@ -51,7 +52,7 @@ def main() -> int:
         task = replace(task, allocation=replace(task.allocation, nodes=nodes, tasks_per_node=(task.slot.size,), root=nodes[0]))
     rank = task.slot.rank
     if rank == asked.asleep:
-        time.sleep(3 * asked.timeout)
+        time.sleep(asked.timeout + 6)
         return 0
     late, seconds = asked.late.split(":")
     time.sleep(float(seconds) if rank == int(late) else 0)
@@ -114,7 +115,11 @@ def attend(asked, task, facts, options, env) -> int:
     except SlaunchError as error:
         told |= {"error": type(error).__name__, "code": error.exit_code, "seen": error.seen, "local": error.local}
         told |= {"todo": error.todo, "children": children()}
-    print(json.dumps(told), flush=True)
+    if asked.out:
+        with open(f"{asked.out}/{os.getpid()}.{facts.host}", "w") as file:
+            json.dump(told, file)
+    else:
+        print(json.dumps(told), flush=True)
     return int(told.get("code", 0))
 
 

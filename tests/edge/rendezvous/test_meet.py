@@ -115,6 +115,17 @@ def test_f103_f132_w16_missing_tasks_are_named_at_the_deadline_and_to_all_who_ar
     assert not any(task.error.local for task in tasks)
 
 
+def test_w16_a_task_that_was_early_hears_the_verdict_too():
+    """Its own deadline passes before the hub's."""
+    job = quick(Job(3), 4.0)
+    early = job.start(1)
+    time.sleep(3.5)
+    tasks = [job.start(0), early]
+    for task in tasks:
+        task.join()
+    assert tasks[0].error.seen == tasks[1].error.seen == "2 of 3 tasks are here, but not task 2; by node: localhost (2 of 3 here)"
+
+
 def test_w16_a_missing_first_task_is_named_by_those_who_look_for_it():
     (task,) = quick(Job(2), 0.5).run(ranks=(1,))
     assert task.error.seen.startswith("no task 0 on localhost: ")
