@@ -48,6 +48,9 @@ class Options:
         program: what each worker runs.
         nproc_per_node: workers on each node; 0 = one per visible device, else one.
         devices: labels of the visible list to use, in order; empty = all.
+        workers_per_device: workers that share each device, in contiguous runs.
+        devices_per_worker: devices of each worker, in contiguous groups; 0 = one, and a lone worker has all; -1 = all devices are
+            shared out evenly.
         visible: which devices a worker sees: "all" (the node's selected ones; LOCAL_RANK i means device i), "own" (only its own,
             as index 0) or "virtual" (as "own", and LOCAL_RANK says 0 too, for scripts that take it for a device index).
         contracts: names of the worker-environment contracts, e.g. ("paddle", "torch").
@@ -98,6 +101,8 @@ class Options:
     program: Program
     nproc_per_node: int = 0
     devices: tuple[str, ...] = ()
+    workers_per_device: int = 1
+    devices_per_worker: int = 0
     visible: str = "all"
     contracts: tuple[str, ...] = ("paddle", "torch", "slaunch")
     mode: str = "collective"

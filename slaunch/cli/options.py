@@ -20,6 +20,7 @@ from slaunch.cli.texts import (
     bounds,
     filled,
     natural,
+    number_or_all,
     one_of,
     port,
     positive,
@@ -54,6 +55,14 @@ ROWS: tuple[Row, ...] = (
         words,
         "A,B,…",
         "devices to use, by their names in the visible list (default: all)",
+    ),
+    Row(("--workers-per-device",), "workers_per_device", positive, "N", "workers that share each device (default: 1)"),
+    Row(
+        ("--devices-per-worker",),
+        "devices_per_worker",
+        number_or_all,
+        "N|all",
+        "devices of each worker, in contiguous groups; all: shared out evenly (default: 1, and a lone worker has all)",
     ),
     Row(
         ("--visible",),

@@ -38,6 +38,11 @@ def positive(text: str) -> int:
     return number
 
 
+def number_or_all(text: str) -> int:
+    """An integer of at least 1; -1 for "all"."""
+    return -1 if text.lower() == "all" else positive(text)
+
+
 def seconds(text: str) -> float:
     """A positive, finite number of seconds."""
     number = float(text)

@@ -11,6 +11,7 @@ from slaunch import __version__
 from slaunch.errors import DeviceError, SlaunchError
 from slaunch.node.cpus import binder, read_cpus
 from slaunch.node.devices.choose import select
+from slaunch.node.devices.share import sharing_notes
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import Found, View
 from slaunch.node.fabric import read_nics
@@ -76,7 +77,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
         reach_caches=cpus.reach.caches,
         online=cpus.online,
         binder=binder(env),
-        notes=(*found.notes, *notes_here(workers, root)),
+        notes=(*found.notes, *sharing_notes(options, devices, env, root), *notes_here(workers, root)),
         memory=memory.nodes,
         memory_policy=memory.policy,
         nics=read_nics(devices, root) if options.nics != "none" else (),
@@ -90,10 +91,18 @@ def crew(found: Found, options: Options, wish: Wish, cpus: int) -> tuple[int, tu
         return wish.workers or options.nproc_per_node or 1, (), ()
     try:
         devices = () if options.one_per == "cpu" and not options.nproc_per_node else select(found, options.devices)
-        workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, len(devices), cpus)
+        groups = group_count(len(devices), options.devices_per_worker, options.workers_per_device)
+        workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, groups, cpus)
     except SlaunchError as error:
         return 1, (), (problem(error),)
     return workers, devices, ()
+
+
+def group_count(devices: int, each: int, sharing: int) -> int:
+    """How many workers the devices are for: a number for each, or several workers that share one; all devices are for one."""
+    if each < 0:
+        return min(1, devices)
+    return devices // (each or 1) * sharing or min(1, devices)
 
 
 def natural_count(one_per: str, devices: int, cpus: int) -> int:
@@ -142,6 +151,6 @@ def machine(root: str) -> str:
 
 def agreed(options: Options) -> str:
     """Those options that must be the same on every node."""
-    bound = (options.bind, options.bind_memory, options.nics)
+    bound = (options.bind, options.bind_memory, options.nics, options.workers_per_device, options.devices_per_worker)
     own = (options.mode, options.contracts, options.nproc_per_node, *bound, options.rendezvous, options.parts)
     return repr((*own, options.container, options.python, options.servers, options.trainers, options.start_port))

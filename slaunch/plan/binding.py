@@ -100,7 +100,7 @@ def bind_alike(limits: Limits, near: Lists, policy: str) -> Binding:
     cores, notes = offered(limits, own, workers)
     if sum(len(core.cpus) for core in cores) < workers:
         return shared(limits, cores, own, workers, notes)
-    shares = split(kind, cores, tuple(wish(nodes, cores) for nodes in near))
+    shares = split(kind, cores, tuple(wish(nodes, cores) for nodes in near), near)
     return bound(cores, shares, (*notes, *(idle(cores, shares) if kind == "auto" else ())))
 
 

@@ -62,9 +62,9 @@ def nodes_by_cpu(cores: Lists, numa: tuple[int, ...], reach: Lists, reach_numa: 
     return {cpu: node for core, node in columns for cpu in core}
 
 
-def split(kind: str, cores: Chunk, wishes: tuple[int, ...]) -> tuple[Chunk, ...]:
-    """Share out cores: `wishes` has each worker's NUMA node, or `ANYWHERE`."""
-    shares = split_auto(cores, wishes)
+def split(kind: str, cores: Chunk, wishes: tuple[int, ...], near: Lists = ()) -> tuple[Chunk, ...]:
+    """Share out cores: `wishes` has each worker's NUMA node, or `ANYWHERE`; `near` all NUMA nodes of its devices."""
+    shares = apart(cores, near) or split_auto(cores, wishes)
     if kind != "auto":
         shares = tuple(one_node(share, node) for share, node in zip(shares, wishes, strict=True))
     return tuple(share[:1] for share in shares) if kind == "core" else shares
@@ -82,6 +82,15 @@ def split_auto(cores: Chunk, wishes: Sequence[int]) -> tuple[Chunk, ...]:
         tenants = [worker for worker, home in enumerate(homes) if home == node]
         shares.update(zip(tenants, cut(domain, len(tenants)), strict=True))
     return tuple(shares[worker] for worker in range(len(wishes)))
+
+
+def apart(cores: Chunk, near: Lists) -> tuple[Chunk, ...]:
+    """Whole NUMA nodes for workers whose devices are on several, where no two workers' devices share a node; else ()."""
+    domains = by_key(cores, lambda core: core.numa)
+    nodes = [node for own in near for node in own]
+    if len(near) < 2 or max(map(len, near)) < 2 or len(set(nodes)) < len(nodes) or not domains.keys() >= set(nodes):
+        return ()
+    return tuple(joined([domains[node] for node in own]) for own in near) if all(near) else ()
 
 
 def one_node(share: Chunk, wish: int) -> Chunk:

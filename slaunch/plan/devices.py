@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slaunch.errors import DeviceError
+from slaunch.errors import SlaunchError
 from slaunch.node.devices.choose import assign
 from slaunch.node.values import Device, NodeFacts
 from slaunch.options import Options
@@ -36,10 +36,10 @@ def shares_of_node(facts: NodeFacts, options: Options) -> Shares:
     Raises:
         DeviceError: if there are devices, but fewer than workers.
     """
-    dealt = _dealt(facts, facts.workers)
+    dealt = _dealt(facts, facts.workers, options)
     if not _rewritten(facts.devices, options):
         return dealt, ()
-    if options.visible != "all" or _sliced(facts.devices):
+    if _only_own(facts.devices, options):
         return dealt, tuple(_labels(own) for own in dealt)
     return dealt, (_labels(facts.devices),) * facts.workers
 
@@ -59,19 +59,19 @@ def shares_of_tasks(tasks: Sequence[NodeFacts], options: Options) -> Shares:
     dealt: list[Devices] = [()] * len(tasks)
     for seen, members in groups.items():
         for order, index in enumerate(members):
-            dealt[index] = tasks[index].devices if len(seen) <= 1 else _dealt(tasks[index], len(members))[order]
+            dealt[index] = tasks[index].devices if len(seen) <= 1 else _dealt(tasks[index], len(members), options)[order]
     if not any(_rewritten(facts.devices, options) for facts in tasks):
         return tuple(dealt), ()
-    own = options.visible != "all" or any(_sliced(facts.devices) for facts in tasks)
+    own = any(_only_own(facts.devices, options) for facts in tasks)
     shown = dealt if own else [facts.devices for facts in tasks]
     return tuple(dealt), tuple(map(_labels, shown))
 
 
-def _dealt(facts: NodeFacts, workers: int) -> tuple[Devices, ...]:
+def _dealt(facts: NodeFacts, workers: int, options: Options) -> tuple[Devices, ...]:
     try:
-        return assign(facts.devices, workers)
-    except DeviceError as error:
-        raise DeviceError(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
+        return assign(facts.devices, workers, options.devices_per_worker, options.workers_per_device)
+    except SlaunchError as error:
+        raise type(error)(f"{error.wanted} on node {facts.host}", error.seen, error.todo) from None
 
 
 def _identity(device: Device) -> str:
@@ -80,11 +80,18 @@ def _identity(device: Device) -> str:
 
 
 def _rewritten(devices: Devices, options: Options) -> bool:
-    """Whether visible lists are written anew: where the user chose devices, where each worker shall or can see only its own, and
-    on ROCm, where two lists may be in force at once.
+    """Whether visible lists are written anew: where the user chose devices, where each worker sees only its own, and on ROCm,
+    where two lists may be in force at once.
     """
-    chosen = bool(options.devices) or options.visible != "all"
-    return bool(devices) and (chosen or devices[0].kind == "rocm" or _sliced(devices))
+    return bool(devices) and (bool(options.devices) or devices[0].kind == "rocm" or _only_own(devices, options))
+
+
+def _only_own(devices: Devices, options: Options) -> bool:
+    """Whether each worker sees its own devices only: where the user says so, where CUDA shows no more than one, and where workers
+    do not have one device each, so that LOCAL_RANK is no index of a worker's own device.
+    """
+    one_each = options.workers_per_device == 1 and options.devices_per_worker == 0
+    return options.visible != "all" or not one_each or _sliced(devices)
 
 
 def _sliced(devices: Devices) -> bool:

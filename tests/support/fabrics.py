@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 
-from support.machines import DATA
-
 from slaunch.node.values import Device
+from support.machines import DATA
 
 Raw = Mapping[str, object]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from slaunch.errors import DeviceError
+from slaunch.errors import DeviceError, UsageError
 from slaunch.node.devices.values import Found
 from slaunch.node.values import Device
 
@@ -45,25 +45,44 @@ def first_few(found: Found, labels: Sequence[str]) -> tuple[Device, ...]:
     )
 
 
-def assign(devices: Sequence[Device], workers: int, several: bool = False) -> tuple[tuple[Device, ...], ...]:
-    """Devices of each worker.
+def assign(devices: Sequence[Device], workers: int, each: int = 0, sharing: int = 1) -> tuple[tuple[Device, ...], ...]:
+    """Devices of each worker, in contiguous groups.
 
-    A lone worker gets all. Otherwise each gets the one at its own index, and the rest stays unused; with `several`, all are dealt
-    out in contiguous groups, the first ones larger by one where the numbers do not divide.
+    Args:
+        devices: those to share out, in order.
+        workers: number of workers.
+        each: devices of each worker; 0 = one, and the rest stays unused, but a lone worker gets all; -1 = all are dealt out, the
+            first groups larger by one where the numbers do not divide.
+        sharing: how many workers may have the same device.
 
     Raises:
-        DeviceError: there are devices, but fewer than workers.
+        DeviceError: there are devices, but fewer than that takes.
+        UsageError: workers are to share devices and to have several.
     """
+    if sharing > 1 and each:
+        seen = f"--workers-per-device {sharing} and --devices-per-worker {each if each > 0 else 'all'}"
+        raise UsageError("share out devices", seen, "give one of them")
     if not devices:
         return ((),) * workers
-    if len(devices) < workers:
-        raise DeviceError(
-            f"give each of {workers} workers a device",
-            f"{len(devices)} visible: {','.join(device.label for device in devices)}",
-            "start fewer workers (--nproc_per_node), ask for more devices, or hide them all (an empty visible list) to use none",
-        )
-    if workers > 1 and not several:
-        return tuple((device,) for device in devices[:workers])
+    if len(devices) * sharing < workers * max(1, each):
+        raise too_few(devices, workers, each, sharing)
+    if sharing > 1:
+        return tuple((devices[worker // sharing],) for worker in range(workers))
+    if each > 0 or (workers > 1 and not each):
+        size = max(1, each)
+        return tuple(tuple(devices[worker * size : (worker + 1) * size]) for worker in range(workers))
     size, larger = divmod(len(devices), workers)
     cuts = [index * size + min(index, larger) for index in range(workers + 1)]
     return tuple(tuple(devices[low:high]) for low, high in pairwise(cuts))
+
+
+def too_few(devices: Sequence[Device], workers: int, each: int, sharing: int) -> DeviceError:
+    """The error of more workers than the devices are for."""
+    share = f"{each} devices" if each > 1 else "a device"
+    wanted = f"give each of {workers} workers {share}" + (f", {sharing} to a device" if sharing > 1 else "")
+    return DeviceError(
+        wanted,
+        f"{len(devices)} visible: {','.join(device.label for device in devices)}",
+        "start fewer workers (--nproc_per_node), ask for more devices, let workers share them (--workers-per-device), or hide all "
+        "(an empty visible list) to use none",
+    )

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slaunch.errors import DeviceError
+from slaunch.errors import DeviceError, UsageError
 from slaunch.node.devices.choose import assign, select
+from slaunch.node.devices.share import sharing_notes
 from slaunch.node.devices.table import GROUP, KINDS, find
 from slaunch.node.devices.values import Found, View
 from slaunch.node.devices.visible import tokens
+from slaunch.node.probe import group_count
 from slaunch.node.values import Device
+from slaunch.options import Options, Program
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 NUMA_OF_GCD = (3, 3, 1, 1, 0, 0, 2, 2)
@@ -280,17 +283,66 @@ def test_f65_all_devices_for_one_worker():
 
 
 @given(st.integers(1, 16), st.integers(0, 16))
-def test_f71_several_devices_in_contiguous_even_groups(workers, more):
+def test_f71_w43_several_devices_in_contiguous_even_groups(workers, more):
     devices = some(*map(str, range(workers + more))).devices
-    dealt = assign(devices, workers, several=True)
+    dealt = assign(devices, workers, each=-1)
     assert tuple(device for group in dealt for device in group) == devices
     assert max(map(len, dealt)) - min(map(len, dealt)) <= 1
 
 
-def test_f69_more_workers_than_devices_is_an_error():
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 5))
+def test_f71_a_number_of_devices_for_each(workers, each, more):
+    devices = some(*map(str, range(workers * each + more))).devices
+    dealt = assign(devices, workers, each)
+    assert tuple(device for group in dealt for device in group) == devices[: workers * each]
+    assert {len(group) for group in dealt} == {each}
+
+
+def test_workers_share_a_device_only_where_that_is_asked_for():
+    one, two = some("4", "5").devices
+    assert assign((one, two), 4, sharing=2) == ((one,), (one,), (two,), (two,))
+    assert assign((one, two), 3, sharing=2) == ((one,), (one,), (two,))
+    with pytest.raises(DeviceError, match="give each of 5 workers a device, 2 to a device"):
+        assign((one, two), 5, sharing=2)
+
+
+def test_workers_cannot_share_and_have_several():
+    with pytest.raises(UsageError, match="--workers-per-device 2 and --devices-per-worker all"):
+        assign(some("4", "5").devices, 2, -1, 2)
+
+
+@pytest.mark.parametrize(("each", "wanted"), [(0, "3 workers a device"), (1, "3 workers a device"), (2, "3 workers 2 devices")])
+def test_f69_w43_more_workers_than_devices_is_an_error(each, wanted):
     with pytest.raises(DeviceError) as told:
-        assign(some("4", "5").devices, 3)
+        assign(some("4", "5").devices, 3, each)
+    assert wanted in told.value.wanted
     assert "2 visible: 4,5" in told.value.seen
+    assert "--workers-per-device" in told.value.todo
+
+
+@pytest.mark.parametrize(
+    ("devices", "each", "sharing", "workers"),
+    [(8, 0, 1, 8), (8, 2, 1, 4), (9, 2, 1, 4), (1, 2, 1, 1), (8, -1, 1, 1), (8, 0, 2, 16), (0, 0, 1, 0), (0, 2, 1, 0)],
+)
+def test_f15_w43_the_number_of_workers_that_devices_are_for(devices, each, sharing, workers):
+    assert group_count(devices, each, sharing) == workers
+
+
+def notes(env=None, root="/", kind="gpu", **chosen):
+    return sharing_notes(Options(Program("train.py"), **chosen), (Device(kind, 0, "0"),), env or {}, root)
+
+
+def test_turns_on_a_shared_gpu_are_told_unless_mps_runs(tmp_path):
+    assert "take turns" in notes(root=str(tmp_path), workers_per_device=2)[1]
+    (tmp_path / "run/mps").mkdir(parents=True)
+    (tmp_path / "run/mps/control").touch()
+    assert len(notes({"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, str(tmp_path), workers_per_device=2)) == 1
+    assert len(notes(root=str(tmp_path), workers_per_device=2, kind="rocm")) == 1
+
+
+def test_counting_from_0_is_told():
+    assert "--visible virtual" in notes(devices_per_worker=2)[0]
+    assert notes(devices_per_worker=2, visible="virtual") == notes() == ()
 
 
 def test_workers_without_devices():

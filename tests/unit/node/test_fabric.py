@@ -53,7 +53,7 @@ def test_a_virtual_machine_shows_all_cards_equally_far(tmp_path):
 
 def test_devices_without_any_card_near_are_equally_far_from_all(tmp_path):
     machine = copy.deepcopy(FABRICS["xeon"])
-    machine["cards"] = machine["cards"][:1] + [changed("xeon", "mlx5_1", state="4: ACTIVE")["cards"][1]]
+    machine["cards"] = [*machine["cards"][:1], changed("xeon", "mlx5_1", state="4: ACTIVE")["cards"][1]]
     assert near(seen(tmp_path, machine)) == dict.fromkeys(("mlx5_0:1", "mlx5_1:1"), (0, 1, 2, 3))
 
 

@@ -132,6 +132,21 @@ def test_cores_near_no_device_stay_idle_and_that_is_told():
     assert "0-15,32-47,64-79,96-111,128-143,160-175,192-207,224-239 are near no worker's device" in made.notes[0]
 
 
+@pytest.mark.parametrize(("workers", "at"), [(4, [{3}, {1}, {0}, {2}]), (2, [{1, 3}, {0, 2}])])
+def test_f71_w43_workers_with_several_devices_sit_on_the_numa_nodes_of_all_of_them(workers, at):
+    machine = MACHINES["mi250x"]
+    made = bind(machines.facts(machine, workers), assign(machines.devices(machine), workers, each=-1))
+    assert placed(machine, made) == at
+    assert made.threads == (56 // workers,) * workers
+
+
+def test_workers_that_share_a_device_share_its_numa_node_evenly():
+    machine = MACHINES["dgx-h100"]
+    made = bind(machines.facts(machine, 16), assign(machines.devices(machine), 16, sharing=2))
+    assert placed(machine, made) == [{0}] * 8 + [{1}] * 8
+    assert made.threads == (7,) * 16
+
+
 def test_a_gpu_without_near_cpus_of_ours_goes_where_there_is_room():
     machine = MACHINES["dgx-h100"]
     usable = (*range(0, 8), *range(112, 120))

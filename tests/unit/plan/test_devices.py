@@ -177,6 +177,36 @@ def test_f68_custom_devices_come_with_their_back_end():
     assert (env["FLAGS_selected_npus"], env["PADDLE_DISTRI_BACKEND"], env["PADDLE_XCCL_BACKEND"]) == ("1", "xccl", "npu")
 
 
+@pytest.mark.parametrize(
+    ("workers", "chosen", "lists", "positions"),
+    [
+        (4, {"workers_per_device": 2}, ["4", "4", "5", "5"], ["0"] * 4),
+        (2, {"devices_per_worker": 1}, ["4", "5"], ["0"] * 2),
+        (2, {"devices_per_worker": -1}, ["4,5", "6,7"], ["0,1"] * 2),
+        (3, {"devices_per_worker": -1}, ["4,5", "6", "7"], ["0,1", "0", "0"]),
+    ],
+)
+def test_f71_w43_workers_without_one_device_each_see_their_own_only(workers, chosen, lists, positions):
+    """LOCAL_RANK as an index would else lead to another worker's device."""
+    made = agent(workers, "4", "5", "6", "7", **chosen)
+    told = [seen(made, rank, {CUDA: "4,5,6,7"}, **chosen) for rank in range(workers)]
+    assert [each[0] for each in told] == lists
+    assert [each[1] for each in told] == [each[2] for each in told] == positions
+    assert [each[3] for each in told] == [str(rank) for rank in range(workers)]
+
+
+def test_f71_tasks_that_see_the_same_devices_share_them_out_in_groups_or_several_to_each():
+    made = plans.plan(everyone_sees([0, 0], "0", "1", "2", "3"), devices_per_worker=2)
+    assert [seen(made, rank, {CUDA: "0,1,2,3"}, devices_per_worker=2)[0] for rank in (0, 1)] == ["0,1", "2,3"]
+    made = plans.plan(everyone_sees([0, 0, 0, 0], "0", "1"), workers_per_device=2)
+    assert [seen(made, rank, {CUDA: "0,1"}, workers_per_device=2)[0] for rank in range(4)] == ["0", "0", "1", "1"]
+
+
+def test_a_task_with_one_gpu_of_its_own_uses_it_as_it_is():
+    made = plans.plan(one_each("0", "1", "2", "3"), workers_per_device=2)
+    assert [seen(made, rank, {CUDA: str(rank)}, workers_per_device=2)[0] for rank in range(4)] == ["0", "1", "2", "3"]
+
+
 labels = st.lists(st.text("0123456789abcdefGPUMIG-/", min_size=1, max_size=12), min_size=1, max_size=8, unique=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support import fabrics, plans
 
 from slaunch.frozen import replace
@@ -45,8 +46,9 @@ def test_p43_mi250x_workers_on_one_numa_node_each_take_the_card_of_that_node(tmp
     assert made.nodes[0].nics == tuple((f"hsn{card}",) for card in (0, 0, 1, 1, 2, 2, 3, 3))
 
 
-def test_p43_where_a_worker_may_be_on_several_numa_nodes_its_gpu_says_which_card(tmp_path):
-    made = plans.plan([facts(tmp_path, "mi250x")], bind="none")
+@pytest.mark.parametrize(("workers", "chosen"), [(2, {"devices_per_worker": 4}), (8, {"bind": "none"})])
+def test_p43_where_a_worker_may_be_on_several_numa_nodes_its_gpu_says_which_card(tmp_path, workers, chosen):
+    made = plans.plan([facts(tmp_path, "mi250x", workers)], **chosen)
     assert told(made, 0)["MPICH_OFI_NIC_POLICY"] == "GPU"
 
 
