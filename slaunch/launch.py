@@ -30,6 +30,7 @@ from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.meet import Meeting, meet
 from slaunch.rendezvous.values import Membership
+from slaunch.report.reason import with_reason
 
 LOGS = "slaunch-logs"
 """Where logs go unless the user says otherwise: one folder per job below it, in the working directory."""
@@ -160,7 +161,7 @@ def supervise(plan: Plan, meeting: Meeting, reserved: Reserved, options: Options
     reserved.release()
     report = run(plan, node.index, specs, star, env, options)
     if report.speaks:
-        tell(report)
+        tell(with_reason(report, env))
     return report.code
 
 

@@ -29,9 +29,9 @@ def _check(result: int, what: str) -> int:
     return result
 
 
-def die_with_parent(parent: int) -> None:
-    """Have the kernel send SIGKILL to this process when its parent ends; exit at once if that has happened already."""
-    _check(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Have the kernel send a signal to this process when its parent ends; exit at once if that has happened already."""
+    _check(_libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         os._exit(1)
 

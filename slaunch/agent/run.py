@@ -30,7 +30,7 @@ FLUSH_S = 2.0
 def run(  # noqa: PLR0917 - the stages' values, in their order
     plan: Plan, own_node: int, specs: tuple[WorkerSpec, ...], star: Star, base_env: Mapping[str, str], options: Options
 ) -> RunReport:
-    """Run one attempt of the job on this node and return how the whole job ended.
+    """Run one attempt of the job on this node and return how the whole job ended. Leaves signals that ask for a stop blocked.
 
     Args:
         plan: what runs where.
@@ -71,7 +71,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         journal.close()
         guardian.dismiss()
         become_subreaper(False)
-        signals.restore()
+        signals.close()
     return report(plan, own_node, verdict, started_s, (note,) if note else ())
 
 
@@ -122,14 +122,14 @@ class Signals:
     def __init__(self) -> None:
         wanted = {number for number in STOP_SIGNALS | PASSED_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN}
         wanted.add(signal.SIGCHLD)
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+        signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.descriptor = open_signalfd(wanted)
 
     def stop_asked(self) -> bool:
         """Whether a request to stop has come since the last look."""
         return any(arrived.number in STOP_SIGNALS for arrived in read_signalfd(self.descriptor))
 
-    def restore(self) -> None:
-        """Signals work as before."""
+    def close(self) -> None:
+        """Read no more of them. They stay blocked: a scheduler sends SIGTERM more than once, and the next one must not end this
+        process before it has told its report and ended with its verdict."""
         os.close(self.descriptor)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)

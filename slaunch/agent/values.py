@@ -120,6 +120,7 @@ class RunReport:
         log_dir: where the logs are.
         started_s, ended_s: seconds since the epoch.
         notes: further remarks, one line each.
+        reason: why the scheduler stopped the job, in words; "" if it did not, or does not tell.
     """
 
     verdict: Verdict
@@ -133,3 +134,4 @@ class RunReport:
     started_s: float
     ended_s: float
     notes: tuple[str, ...] = ()
+    reason: str = ""

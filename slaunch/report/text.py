@@ -92,6 +92,8 @@ def details(report: RunReport) -> list[tuple[str, str]]:
     if verdict.stopped is not None:
         by = f", sent by {verdict.stopped.sender}" if verdict.stopped.sender else ""
         lines.append(("signal", f"arrived on {verdict.stopped.host} at {clock(verdict.stopped.time_s)}{by}"))
+    if report.reason:
+        lines.append(("reason", report.reason))
     if verdict.first is not None:
         lines += about_first(verdict.first, report)
     lines += [("also", line) for line in also(verdict)]

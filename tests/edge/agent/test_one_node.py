@@ -440,3 +440,13 @@ def test_a_process_that_cannot_be_killed_is_named_and_not_waited_for(tmp_path: P
         (group / "freezer.state").write_text("THAWED")
         wait_for(lambda: not (group / "cgroup.procs").read_text(), "an empty group")
         group.rmdir()
+
+
+def test_p82_a_repeated_sigterm_does_not_cut_the_report_off(tmp_path: Path) -> None:
+    """Schedulers signal job and step, several times; here until the agent is gone."""
+    with Job(tmp_path, [[shell(f"touch {tmp_path}/up; exec sleep 600")]]) as job:
+        job.started("up")
+        while job.agents[0].poll() is None:
+            job.agents[0].send_signal(signal.SIGTERM)
+        assert job.wait() == [143]
+        assert "stopped by SIGTERM (exit code 143)" in job.text("err.0")
