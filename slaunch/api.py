@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-Text: TypeAlias = str | Sequence[str]
+Option: TypeAlias = str | int | float | bool | Sequence[str] | Sequence[int] | None
+"""Value of an option: as on the command line, or a number, a truth value, a list; None = not given."""
 
 
 def launch(
@@ -15,40 +16,7 @@ def launch(
     *args: str,
     kind: Literal["script", "module", "code"] = "script",
     env: Mapping[str, str] | None = None,
-    nproc_per_node: int | None = None,
-    devices: Text | None = None,
-    visible: Literal["all", "own", "virtual"] | None = None,
-    mode: str | None = None,
-    contract: Text | None = None,
-    nnodes: int | str | None = None,
-    node_rank: int | None = None,
-    master: str | None = None,
-    host: str | None = None,
-    rendezvous: str | None = None,
-    rendezvous_timeout: float | None = None,
-    scheduler: str | None = None,
-    job_id: str | None = None,
-    log_dir: str | None = None,
-    log_overwrite: bool | None = None,
-    log_level: Literal["debug", "info", "warning"] | None = None,
-    tee: str | Sequence[int] | None = None,
-    grace: float | None = None,
-    bind: str | None = None,
-    network: str | None = None,
-    keep_env: Text | None = None,
-    drop_env: Text | None = None,
-    step_args: Text | None = None,
-    start_port: int | None = None,
-    python: str | None = None,
-    container: Text | None = None,
-    server_num: int | None = None,
-    trainer_num: int | None = None,
-    servers: Text | None = None,
-    trainers: Text | None = None,
-    gloo_port: int | None = None,
-    with_gloo: str | None = None,
-    config: str | None = None,
-    profile: str | None = None,
+    **options: Option,
 ) -> int:
     """Run a job to its end and return its exit code, as `slaunch [options] PROGRAM [args]` does.
 
@@ -57,11 +25,12 @@ def launch(
         args: the program's arguments.
         kind: what `program` is: "script" (or any executable), "module" or "code".
         env: environment of slaunch and so of the workers; None = this process's.
+        options: the options of the command line by their long names, e.g. `nproc_per_node=2`, `tee=[0, 1]`.
 
-    The others are the options of the command line, by their long names; None = not given.
+    Raises:
+        TypeError: slaunch has no such option.
     """
-    given = {name: value for name, value in locals().items() if name not in ("program", "args", "kind", "env")}
-    call = [sys.executable, "-m", "slaunch", *option_words(given), *program_words(kind, program), *args]
+    call = [sys.executable, "-m", "slaunch", *option_words(options), *program_words(kind, program), *args]
     with subprocess.Popen(call, env=None if env is None else dict(env)) as process:
         try:
             return shell_code(process.wait())
@@ -71,12 +40,19 @@ def launch(
             raise
 
 
-def option_words(given: Mapping[str, object]) -> list[str]:
+def option_words(options: Mapping[str, Option]) -> list[str]:
     """The options as words of a command line."""
-    return [f"--{name.replace('_', '-')}={text(name, value)}" for name, value in given.items() if value is not None]
+    from slaunch.cli.options import TABLE
+    from slaunch.cli.table import nearest
+
+    known = {name.removeprefix("--").replace("-", "_"): name for row in TABLE.rows for name in row.names}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"slaunch has no option {name}; {nearest(name, known)}`slaunch --help` lists all")
+    return [f"{known[name]}={text(name, value)}" for name, value in options.items() if value is not None]
 
 
-def text(name: str, value: object) -> str:
+def text(name: str, value: Option) -> str:
     """A value as the command line has it."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -15,8 +15,8 @@ from slaunch.frozen import dataclass, replace
 from slaunch.launch import look, plan_for
 from slaunch.options import Options
 from slaunch.plan.assume import assume
-from slaunch.plan.values import Plan
-from slaunch.plan.workers import worker
+from slaunch.plan.prelude import crew, lone
+from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.meet import meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.explain import explain_json, explain_text
@@ -95,9 +95,17 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
 
             return shlex.join(call.argv)
     plan, membership = foresee(options, standing, env, live)
-    specs = tuple(worker(plan, rank, env, options) for rank in range(plan.world))
+    specs = everything(plan, options, env)
     render = explain_json if request.json else explain_text
     return render(standing, sightings(env), membership, plan, specs, options, call)
+
+
+def everything(plan: Plan, options: Options, env: Mapping[str, str]) -> tuple[WorkerSpec, ...]:
+    """All processes of the plan, by rank; a step before the workers comes last, as its rank is beyond theirs."""
+    if plan.layout == "task":
+        return tuple(lone(plan, rank, env, options) for rank in range(plan.world))
+    found = [spec for node in plan.nodes for spec in crew(plan, node.index, env, options)]
+    return tuple(sorted(found, key=lambda spec: spec.rank))
 
 
 def foresee(options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> tuple[Plan, Membership]:

@@ -131,11 +131,22 @@ def plan_lines(tree: Tree) -> list[str]:
     layout = {"agent": "an agent on each node starts its workers", "task": "each task becomes its worker"}[tree["layout"]]
     return [
         f"{counted(tree['world'], 'worker')} on {counted(len(tree['nodes']), 'node')}, mode {tree['mode']}; {layout}",
-        f"command: {shlex.join(tree['argv'])}",
+        *commands(tree),
         f"contracts: {', '.join(tree['contracts'])}",
         f"logs: {tree['log_dir'] or 'left to the launcher'}",
         f"job {tree['job']}, attempt {tree['attempt']}, digest {tree['digest'][:12]}",
     ]
+
+
+def commands(tree: Tree) -> list[str]:
+    """The command of all workers, or of each role."""
+    if not tree["commands"]:
+        return [f"command: {shlex.join(tree['argv'])}"]
+    lines = []
+    for part in tree["commands"]:
+        ranks = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in part["ranks"])
+        lines.append(f"command of {part['name']} (ranks {ranks or 'of no other role'}): {shlex.join(part['argv'])}")
+    return lines
 
 
 def workers(specs: Sequence[Tree]) -> list[str]:

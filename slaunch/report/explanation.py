@@ -9,7 +9,7 @@ from typing import Any
 from slaunch.allocation.values import Evidence, Shell, Sighting, StepCall, Task
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
-from slaunch.plan.values import NodePlan, Plan, WorkerSpec
+from slaunch.plan.values import Command, NodePlan, Plan, WorkerSpec
 from slaunch.rendezvous.values import Membership
 from slaunch.report.redact import HIDDEN, is_secret_name, redact_argv, redact_env, redact_text, redact_value
 
@@ -118,9 +118,16 @@ def plan_values(plan: Plan, options: Options) -> Tree:
     return {
         **values,
         "argv": list(redact_argv(plan.argv)),
+        "commands": [command(part) for part in plan.commands],
         "contracts": list(plan.contracts),
         "nodes": [node(part, options) for part in plan.nodes],
     }
+
+
+def command(part: Command) -> Tree:
+    """A command that some of the ranks run."""
+    env = redact_env(dict(part.env))
+    return {"name": part.name, "ranks": [list(pair) for pair in part.ranks], "argv": list(redact_argv(part.argv)), "env": dict(env)}
 
 
 def node(part: NodePlan, options: Options) -> Tree:

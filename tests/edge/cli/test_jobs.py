@@ -23,9 +23,7 @@ ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     (tmp_path / "show.py").write_text(SHOW)
-    (tmp_path / "serve.py").write_text(
-        SHOW + "import time\nif os.environ['TRAINING_ROLE'] == 'PSERVER':\n    time.sleep(300)\n"
-    )
+    (tmp_path / "serve.py").write_text(SHOW + "import time\nif os.environ['TRAINING_ROLE'] == 'PSERVER':\n    time.sleep(300)\n")
     return tmp_path
 
 
@@ -209,3 +207,14 @@ def test_help_of_each_command_line(here: Path, dialect: str) -> None:
     done = run(here, dialect, "--help")
     assert done.returncode == 0
     assert "--nproc-per-node" in done.stdout
+
+
+def test_explain_shows_each_roles_command_and_the_step_before_the_workers(here: Path) -> None:
+    (here / "roles.toml").write_text(
+        '[[role]]\nname = "a"\nranks = "0"\nprogram = "show.py"\n[[role]]\nname = "b"\nmodule = "show"\n'
+    )
+    done = run(here, "explain", "--nproc-per-node", "2", "--roles", "roles.toml")
+    assert re.search(r"command of a \(ranks 0\): .* show.py$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"command of b \(ranks of no other role\): .* -m show$", done.stdout, re.MULTILINE)
+    (here / "tune.json").write_text("{}")
+    assert "tuner.log" in run(here, "explain", "paddle", "--auto_parallel_config", "tune.json", "show.py").stdout
