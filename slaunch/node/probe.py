@@ -87,9 +87,10 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
 
 def crew(found: Found, options: Options, wish: Wish, cpus: int) -> tuple[int, tuple[Device, ...], tuple[Problem, ...]]:
     """Number of workers, the devices that they use, and what is wrong with the user's wish."""
-    if not wish.devices:
-        return wish.workers or options.nproc_per_node or 1, (), ()
     try:
+        if not wish.devices:
+            select(found, options.devices)
+            return wish.workers or options.nproc_per_node or 1, (), ()
         devices = () if options.one_per == "cpu" and not options.nproc_per_node else select(found, options.devices)
         groups = group_count(len(devices), options.devices_per_worker, options.workers_per_device)
         workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, groups, cpus)

@@ -127,7 +127,8 @@ def plan_values(plan: Plan, options: Options) -> Tree:
 def command(part: Command) -> Tree:
     """A command that some of the ranks run."""
     env = redact_env(dict(part.env))
-    return {"name": part.name, "ranks": [list(pair) for pair in part.ranks], "argv": list(redact_argv(part.argv)), "env": dict(env)}
+    ranks = [list(pair) for pair in part.ranks]
+    return {"name": part.name, "ranks": ranks, "argv": list(redact_argv(part.argv)), "env": dict(env)}
 
 
 def node(part: NodePlan, options: Options) -> Tree:
