@@ -47,13 +47,22 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
     Raises:
         SlaunchError: for everything that keeps the workers from starting.
     """
-    standing = read(env, options.scheduler, os.uname().nodename)
+    standing = current(read(env, options.scheduler, os.uname().nodename))
     standing, options = heed(standing, options)
     for warning in standing.allocation.warnings:
         say(standing, f"note: {warning}")
     if isinstance(standing, Shell):
         return start_step(standing, options, env, args)
     return run_task(standing, options, env)
+
+
+def current(standing: Task | Shell) -> Task | Shell:
+    """A shell's allocation may have changed since its variables were set."""
+    if isinstance(standing, Task):
+        return standing
+    from slaunch.slurm.resized import as_it_is_now
+
+    return as_it_is_now(standing)
 
 
 def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> NoReturn:

@@ -12,7 +12,7 @@ from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
 from slaunch.frozen import dataclass, replace
-from slaunch.launch import look, plan_for
+from slaunch.launch import current, look, plan_for
 from slaunch.options import Options
 from slaunch.plan.assume import assume
 from slaunch.plan.prelude import crew, lone
@@ -43,6 +43,7 @@ def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
     recorded = read_environment(request.env_file) if request.env_file else None
     options = read_options(request.rest, env if recorded is None else recorded)
     standing = read(env if recorded is None else recorded, options.scheduler, os.uname().nodename)
+    standing = current(standing) if recorded is None else standing
     standing, options = heed(standing, options)
     text = answer(request, options, standing, env if recorded is None else recorded, live=recorded is None)
     if isinstance(standing, Shell) or standing.slot.rank == 0 or recorded is not None:
