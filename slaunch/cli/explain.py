@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.allocation.claims import heed
-from slaunch.allocation.select import read, sightings
+from slaunch.allocation.select import read, read_file, sightings
 from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
@@ -33,6 +33,15 @@ class Request:
     rest: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Scene:
+    """Where the launch would happen: the environment, the host's name ("" = unknown), and how to read files."""
+
+    env: Mapping[str, str]
+    host: str
+    read_text: Callable[[str], str]
+
+
 def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
     """Print the explanation on the first task and return 0.
 
@@ -40,13 +49,13 @@ def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
         SlaunchError: as a launch of the same command line would.
     """
     request = parse(args)
-    recorded = read_environment(request.env_file) if request.env_file else None
-    options = read_options(request.rest, env if recorded is None else recorded)
-    standing = read(env if recorded is None else recorded, options.scheduler, os.uname().nodename)
-    standing = current(standing) if recorded is None else standing
-    standing, options = heed(standing, options)
-    text = answer(request, options, standing, env if recorded is None else recorded, live=recorded is None)
-    if isinstance(standing, Shell) or standing.slot.rank == 0 or recorded is not None:
+    scene = read_scene(request.env_file) if request.env_file else Scene(env, os.uname().nodename, read_file)
+    options = read_options(request.rest, scene.env)
+    standing = read(scene.env, options.scheduler, scene.host, scene.read_text)
+    live = not request.env_file
+    standing, options = heed(current(standing) if live else standing, options)
+    text = answer(request, options, standing, scene.env, live)
+    if isinstance(standing, Shell) or standing.slot.rank == 0 or not live:
         print(text)
     return 0
 
@@ -66,24 +75,31 @@ def parse(args: Sequence[str]) -> Request:
     return Request(json, step, env_file, tuple(rest))
 
 
-def read_environment(path: str) -> dict[str, str]:
-    """A recorded environment: a JSON object of variables (or one with the member "env"), or lines NAME=VALUE.
+def read_scene(path: str) -> Scene:
+    """A recorded environment: lines NAME=VALUE as `env` prints them, a JSON object of variables, or a recording of this project's
+    tests ("tasks", each with "host" and "env", and the "files" that variables name), of which the first task is taken.
 
     Raises:
-        UsageError: if the file cannot be read or is neither.
+        UsageError: if the file cannot be read or is none of these.
     """
     import json
 
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = read_file(path)
         if not text.lstrip().startswith("{"):
-            return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+            return Scene(dict(line.split("=", 1) for line in text.splitlines() if "=" in line), "", read_file)
         data = json.loads(text)
-        return {str(name): str(value) for name, value in data.get("env", data).items()}
-    except (OSError, ValueError, AttributeError) as error:
+        first = data["tasks"][0] if "tasks" in data else {"env": data.get("env", data)}
+        env = {str(name): str(value) for name, value in first["env"].items()}
+        return Scene(env, str(first.get("host", "")), recorded_files(data.get("files", {})))
+    except (OSError, ValueError, AttributeError, LookupError, TypeError) as error:
         todo = "give a file made by `env`, or a JSON object of variables"
         raise UsageError("replay a recorded environment", f"{path}: {error}", todo) from None
+
+
+def recorded_files(contents: Mapping[str, str]) -> Callable[[str], str]:
+    """Reads the files of a recording, and those of this machine where it has none of that name."""
+    return lambda path: contents[path] if path in contents else read_file(path)
 
 
 def answer(request: Request, options: Options, standing: Task | Shell, env: Mapping[str, str], live: bool) -> str:
