@@ -10,10 +10,13 @@
     ├── MissingToolError    72   a program or library that the chosen way needs is absent
     ├── OutputError         73   a log directory or report cannot be written
     ├── AgentLostError      75   an agent, or its node, went away while workers ran
+    ├── HangError           76   no worker said anything for longer than --hang-timeout
+    ├── TuneError           77   the search ended early, or found no setting that works
+    ├── TimeLimitError      124  the job ran longer than --time-limit
     ├── ScriptError         126  the program is there but cannot be executed
     └── ScriptMissingError  127  the program is not there
 
-126 and 127 follow the shell; 65 to 75 follow sysexits.h where a meaning fits. A failing worker is not an exception: slaunch
+126 and 127 follow the shell; 65 to 77 follow sysexits.h where a meaning fits. A failing worker is not an exception: slaunch
 then exits with the worker's own code, or 128 + n if signal n ended it.
 """
 
@@ -97,6 +100,24 @@ class AgentLostError(SlaunchError):
     """An agent, or its node, went away while workers ran."""
 
     exit_code = 75
+
+
+class HangError(SlaunchError):
+    """No worker said anything for longer than the user allows."""
+
+    exit_code = 76
+
+
+class TimeLimitError(SlaunchError):
+    """The job ran longer than the user allows."""
+
+    exit_code = 124
+
+
+class TuneError(SlaunchError):
+    """The search ended early, or found no setting that works."""
+
+    exit_code = 77
 
 
 class ScriptError(SlaunchError):

@@ -51,6 +51,10 @@ def _command(args: list[str], env: Mapping[str, str]) -> int:
         from slaunch.cli.explain import explain
 
         return explain(args[1:], env)
+    if first == "tune":
+        from slaunch.cli.tune import tune_command
+
+        return tune_command(args[1:], env)
     from slaunch.cli.options import read_options
     from slaunch.launch import launch
 

@@ -1,0 +1,148 @@
+"""What the tuner says: lines on the console and in its log, and a table at the end where rich is there and a person looks on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from slaunch.errors import TuneError, UsageError
+from slaunch.frozen import dataclass
+from slaunch.report.style import duration
+from slaunch.tune.choice import ranked
+from slaunch.tune.space.make import Space, reasons
+from slaunch.tune.trial.name import whole_text
+from slaunch.tune.trial.values import OK, Record
+from slaunch.tune.values import Cluster, Study
+
+TABLE_ROWS = 10
+
+
+class Teller:
+    """Writes lines to the console and, with time and level, to the tuner's log."""
+
+    def __init__(self, path: str, keep: bool) -> None:
+        """`keep`: append to an earlier log instead of beginning a new one."""
+        self._log = open(path, "a" if keep else "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
+
+    def say(self, line: str, level: str = "INFO") -> None:
+        """One line for the user."""
+        print(f"slaunch tune: {line}", file=sys.stderr, flush=True)
+        self.note(line, level)
+
+    def note(self, line: str, level: str = "INFO") -> None:
+        """One line for the log alone."""
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        self._log.write(f"{stamp} - auto_tuner - {level} - {line}\n")
+        self._log.flush()
+
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the search is. `left`: settings not looked at; `paces`: seconds of each trial that ran."""
+
+    total: int
+    left: int
+    skipped: int
+    records: tuple[Record, ...]
+    trial_s: float
+    paces: tuple[float, ...] = ()
+
+
+def opening(study: Study, cluster: Cluster, space: Space) -> str:
+    """What is to be searched."""
+    nodes = f"{cluster.nodes} node{'s' * (cluster.nodes > 1)}"
+    text = f"{len(space.settings)} settings for {cluster.gpus} workers on {nodes}"
+    if space.dropped:
+        why = ", ".join(f"{rule} {count}" for rule, count in reasons(space.dropped).items())
+        text += f"; {len(space.dropped)} of {space.total} dropped by rules ({why})"
+    return f"{text}; at most {study.limits.tasks} trials; search {study.algorithm.name}"
+
+
+def began(record_number: int, study: Study, setting: Mapping[str, object], folder: str) -> str:
+    """A trial starts."""
+    return f"trial {record_number}: {whole_text(study, setting)}; logs in {folder}"  # type: ignore[arg-type]
+
+
+def result(study: Study, record: Record) -> str:
+    """How a trial ended."""
+    name = f"trial {record.number}"
+    took = f"in {duration(record.start_s + record.run_s)}" if record.origin == "run" else f"from {record.origin}"
+    if record.status == OK:
+        return f"{name}: {figures(study, record)}, {took}"
+    return f"{name}: {record.status}: {record.detail}, {took}" if record.detail else f"{name}: {record.status}, {took}"
+
+
+def figures(study: Study, record: Record) -> str:
+    """The result in figures."""
+    error = f" ± {record.error:.3g}" if record.error else ""
+    memory = record.memory_mib if record.memory_mib is not None else record.peak_mib
+    shown = f", {memory:.0f} MiB" if memory is not None else ", memory unknown"
+    return f"{study.metric.name} {record.metric:g}{error}{shown}"
+
+
+def schedule(progress: Progress) -> str:
+    """How far the search is, and how long it may take."""
+    done = progress.total - progress.left
+    failed = [record for record in progress.records if record.status != OK]
+    counts: dict[str, int] = {}
+    for record in failed:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    errors = f" ({', '.join(f'{count} {status}' for status, count in counts.items())})" if counts else ""
+    text = f"{done}/{progress.total} settings done: {len(progress.records)} trials, {progress.skipped} skipped"
+    text += f", {len(failed)} failed{errors}"
+    text += f"; at most {progress.left * progress.trial_s / 60:.2f} min left"
+    if progress.paces:
+        pace = sum(progress.paces) / len(progress.paces)
+        text += f", {progress.left * pace / 60:.1f} min at the pace so far"
+    return text
+
+
+def current_best(study: Study, record: Record | None) -> str:
+    """The best so far."""
+    if record is None:
+        return "no setting has a result yet"
+    return f"best so far: trial {record.number}: {figures(study, record)}: {whole_text(study, record.setting)}"
+
+
+def closing(study: Study, records: Sequence[Record]) -> str:
+    """The ranking, by rich where a person looks on and it is installed; "" else."""
+    if not sys.stderr.isatty():
+        return ""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        return ""
+    table = Table("trial", study.metric.name, "MiB", "seconds", "setting", title=f"the best of {len(records)} trials")
+    for record in ranked(records, study.metric.maximize)[:TABLE_ROWS]:
+        metric = record.status if record.metric is None else f"{record.metric:g}"
+        memory = "" if record.memory_mib is None else f"{record.memory_mib:.0f}"
+        table.add_row(str(record.number), metric, memory, f"{record.run_s:.1f}", whole_text(study, record.setting))
+    console = Console(stderr=True)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get()
+
+
+def no_settings(study: Study, cluster: Cluster, space: Space) -> UsageError:
+    """The error of an empty list."""
+    seen = f"{study.path}: none of {space.total} combinations for {cluster.gpus} workers on {cluster.nodes} nodes is left"
+    if space.dropped:
+        why = ", ".join(f"{rule} {count}" for rule, count in reasons(space.dropped).items())
+        seen += f"; dropped by rules: {why}; e.g. {space.dropped[0].reason}"
+    return UsageError("make the list of settings", seen, "widen the ranges: the degrees must multiply to the number of workers")
+
+
+def no_best(records: Sequence[Record], history: str) -> TuneError:
+    """The error of a search without a result."""
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    ends = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none was run"
+    last = f"; the last one: {records[-1].detail}; its logs are in {records[-1].folder}" if records else ""
+    return TuneError("find the best setting", f"{len(records)} trials, none with a result: {ends}{last}", f"look at {history}")

@@ -1,0 +1,28 @@
+"""The slaunch inside a trial: `python -m slaunch.tune.trial.inside OPTIONS`, with a word of `carry.pack`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from slaunch.errors import SlaunchError
+from slaunch.launch import launch
+from slaunch.tune.trial.carry import unpack
+
+
+def main() -> int:
+    """Launch as the options say; the exit code."""
+    env = dict(os.environ)
+    try:
+        return launch(unpack(sys.argv[1]), env, sys.argv[1:])
+    except SlaunchError as error:
+        from slaunch.allocation.select import speaks
+        from slaunch.report.errors import render_error
+
+        if speaks(env) or error.local:
+            print(render_error(error), file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

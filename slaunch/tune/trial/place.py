@@ -1,0 +1,140 @@
+"""Where trials run, and the command of each.
+
+In a Slurm job each is a job step of its own; under other schedulers an mpirun; on a plain machine a process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+from slaunch.allocation.values import Shell, StepCall, StepShape, Task
+from slaunch.channel.secret import VARIABLE, fresh_text
+from slaunch.errors import UsageError
+from slaunch.frozen import dataclass, replace
+from slaunch.node.devices.choose import select
+from slaunch.node.devices.table import find
+from slaunch.node.devices.values import View
+from slaunch.options import Options
+from slaunch.slurm.start import start_call
+from slaunch.slurm.step import step_call
+from slaunch.tune.trial.carry import pack
+from slaunch.tune.values import Cluster, Study
+
+GPU_COUNT = re.compile(r"--gpus-per-node=(?:\w+:)?(\d+)|--gres=gpu(?::\w+)?:(\d+)")
+GPU_TOTAL = re.compile(r"--gpus=(?:\w+:)?(\d+)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials run.
+
+    Attributes:
+        shell: the allocation's shell, from which steps are started; None: on this machine, as processes.
+        slurm_job: the Slurm job whose steps trials are; "" if they are none.
+        cluster: nodes and devices.
+    """
+
+    shell: Shell | None
+    slurm_job: str
+    cluster: Cluster
+
+
+def find_place(standing: Task | Shell, options: Options, env: Mapping[str, str], study: Study) -> Place:
+    """Where trials run.
+
+    Raises:
+        UsageError: this is one of several tasks; a tuner decides alone.
+        DeviceError: a device that the user named is not there.
+    """
+    if isinstance(standing, Task):
+        if standing.slot.size > 1:
+            raise UsageError(
+                "tune",
+                f"this is one of {standing.slot.size} tasks that {standing.allocation.launcher} started",
+                "start `slaunch tune` once, in the batch script or the allocation's shell: it starts the trials' steps itself",
+            )
+        count, device = here(options, env)
+        return Place(None, "", Cluster(study.nodes or 1, options.nproc_per_node or study.gpus_per_node or count or 1, device))
+    job = env.get("SLURM_JOB_ID", "") if standing.allocation.launcher == "slurm" else ""
+    return Place(standing, job, cluster_of(standing, options, env, study))
+
+
+def cluster_of(shell: Shell, options: Options, env: Mapping[str, str], study: Study) -> Cluster:
+    """Nodes and devices of an allocation: what the user says, else what its request says, else what this machine has."""
+    nodes = study.nodes or shell.shape.nodes
+    asked = asked_gpus(shell.shape, env)
+    count, device = here(options, env) if not asked or os.uname().nodename in shell.allocation.nodes else (0, "")
+    workers = options.nproc_per_node or study.gpus_per_node or len(options.devices) or asked or count or 1
+    return Cluster(nodes, workers, device)
+
+
+def asked_gpus(shape: StepShape, env: Mapping[str, str]) -> int:
+    """Devices of each node, as the allocation was asked for; 0 if that is not told."""
+    request = " ".join(shape.gpu_args)
+    each = GPU_COUNT.search(request)
+    if each:
+        return int(each[1] or each[2])
+    total = GPU_TOTAL.search(request)
+    if total:
+        return int(total[1]) // shape.nodes
+    told = env.get("SLURM_GPUS_ON_NODE", "")
+    return int(told) if told.isdecimal() else 0
+
+
+def here(options: Options, env: Mapping[str, str]) -> tuple[int, str]:
+    """Number and name of this machine's devices that would be used."""
+    devices = select(find(View(env)), options.devices)
+    return len(devices), devices[0].name if devices else ""
+
+
+def part_of(place: Place, gpus: int, nodes: int) -> tuple[Place, int]:
+    """The place narrowed to a trial's nodes, and workers on each of them; 0 = as the options say."""
+    if gpus == place.cluster.gpus:
+        return place, 0
+    each = gpus // nodes
+    if place.shell is None:
+        return place, each
+    shape = replace(place.shell.shape, nodes=nodes, gpu_args=narrowed(place.shell.shape.gpu_args, each, nodes))
+    allocation = replace(place.shell.allocation, nodes=place.shell.allocation.nodes[:nodes])
+    return replace(place, shell=Shell(allocation, shape)), each
+
+
+def narrowed(gpu_args: Sequence[str], each: int, nodes: int) -> tuple[str, ...]:
+    """The request for devices with so many on each node, in the same form; () stays (), which is all of them."""
+    found = []
+    for word in gpu_args:
+        total = word.startswith("--gpus=")
+        found.append(re.sub(r"\d+$", str(each * nodes if total else each), word))
+    return tuple(found)
+
+
+def trial_call(place: Place, options: Options, env: Mapping[str, str], extra: Mapping[str, str], step: str) -> StepCall:
+    """The command of a trial, and its environment.
+
+    Args:
+        place: where it runs.
+        options: of the launch inside it.
+        env: the tuner's own environment.
+        extra: variables of the trial.
+        step: name of its step.
+    """
+    inner = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options))
+    if place.shell is None:
+        return StepCall(inner, {**env, **extra})
+    if not place.slurm_job:
+        return start_call(place.shell, {**env, **extra}, inner, options.step_args)
+    call = step_call(place.shell, env, inner, (*step_words(place.shell, step), *options.step_args))
+    return StepCall(call.argv, {**call.env, **extra, VARIABLE: fresh_text()})
+
+
+def step_words(shell: Shell, step: str) -> tuple[str, ...]:
+    """What a trial's step asks for beside nodes, tasks, devices and memory, which are in its shape.
+
+    Exactly these nodes; and exactly these CPUs, where their number is known: without it `--exact` would mean one CPU.
+    """
+    nodes = (f"--nodelist={','.join(shell.allocation.nodes)}",) if shell.allocation.nodes else ()
+    exact = ("--exact",) if shell.shape.cpus_per_task and not shell.shape.het_groups else ()
+    return (f"--job-name={step}", *exact, *(nodes if not shell.shape.het_groups else ()))
