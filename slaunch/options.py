@@ -67,6 +67,8 @@ class Options:
         nics: network cards that libraries are told of: "auto" (those near each worker's devices) or "none"; see `plan.nics`.
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
+        hang_timeout_s: seconds without any output of any worker after which the job is ended; 0 = however long.
+        time_limit_s: seconds after which the job is ended; 0 = never.
         tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
         step_args: extra arguments for the srun/mpirun that slaunch starts itself.
         nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
@@ -119,6 +121,8 @@ class Options:
     nics: str = "auto"
     network: str = ""
     log_overwrite: bool = False
+    hang_timeout_s: float = 0.0
+    time_limit_s: float = 0.0
     tee: tuple[int, ...] = (0,)
     step_args: tuple[str, ...] = ()
     nnodes: tuple[int, int] = (0, 0)

@@ -15,6 +15,7 @@ from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.logs import open_log, prepare, tail
 from slaunch.agent.memory import Memory
+from slaunch.agent.silence import Watched
 from slaunch.agent.values import Failure
 from slaunch.errors import SlaunchError
 from slaunch.frozen import dataclass
@@ -94,6 +95,11 @@ class Crew:
             self._waiting = tuple(spec for spec in specs if not spec.first), env
         self._start_all(first or specs, env)
 
+    def watched(self) -> tuple[Watched, ...]:
+        """The workers that run, but for services, which may well be silent."""
+        running = (worker for worker in self.workers.values() if not worker.ended and not worker.spec.service)
+        return tuple(Watched(worker.spec.rank, worker.pid, worker.log) for worker in running)
+
     def _start_waiting(self) -> None:
         """The workers that waited for others to end."""
         specs, env = self._waiting
@@ -142,6 +148,8 @@ class Crew:
         """Send a stop signal to every worker's process group; one that is dead already is reaped first, as not told."""
         self._drop_waiting()
         alive = [worker for worker in self.workers.values() if not worker.ended and not self._reap(worker)]
+        if number == signal.SIGABRT:
+            _forbid_cores(alive)
         for worker in alive:
             worker.told = True
             _signal_group(worker.pid, number)
@@ -238,6 +246,17 @@ class Crew:
         cause, detail = classify(shell_code, number, lines, killed, said)
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
         return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told, spec.role)
+
+
+def _forbid_cores(workers: list[Worker]) -> None:
+    """SIGABRT is sent for Python's fault handler; a core file for each of many workers would fill the disk."""
+    import resource
+
+    for worker in workers:
+        try:
+            resource.prlimit(worker.pid, resource.RLIMIT_CORE, (0, resource.prlimit(worker.pid, resource.RLIMIT_CORE)[1]))
+        except (OSError, ValueError):
+            pass
 
 
 def _dead_child() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slaunch.agent.messages import Message
-from slaunch.agent.values import Failure, Stuck, Verdict
+from slaunch.agent.values import Failure, Look, Stuck, Verdict
 from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
@@ -30,6 +30,18 @@ class StartFailed:
     """Not all workers of this node could be started."""
 
     problem: Problem
+
+
+@dataclass(frozen=True)
+class WorkersSilent:
+    """No worker of this node has said anything for the whole time-out. `looks`: what they do."""
+
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True)
+class WorkersHeard:
+    """One of them has said something after all."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = WorkerExited | TreeSeen | StartFailed | SignalArrived | AgentSaid | AgentGone | Tick
+Event = WorkerExited | TreeSeen | StartFailed | WorkersSilent | WorkersHeard | SignalArrived | AgentSaid | AgentGone | Tick
 
 # Actions
 

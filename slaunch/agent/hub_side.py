@@ -6,10 +6,21 @@ import signal
 from math import inf
 
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
-from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.messages import (
+    CannotStart,
+    ClientsDone,
+    Decided,
+    Heard,
+    Message,
+    NodeEnded,
+    Silent,
+    StopAsked,
+    StopWorkers,
+    WorkerFailed,
+)
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
-from slaunch.agent.values import Failure, Lost, Stopped, Verdict
-from slaunch.agent.verdict import Findings, decide, is_settled
+from slaunch.agent.values import Failure, Look, Lost, Stopped, Verdict
+from slaunch.agent.verdict import Findings, decide, is_settled, odd_ones
 from slaunch.frozen import dataclass, field, replace
 from slaunch.node.values import Problem
 
@@ -31,6 +42,11 @@ class Hub:
         stop_by: deadline of the workers' stop, monotonic; inf while the job runs.
         deadline: when the hub decides with what it has, monotonic.
         decided: the verdict, once given.
+        limit_at: when the user's time limit ends the job, monotonic; inf without one.
+        hang_timeout_s: silence of all after which the job counts as hanging; inf = never.
+        silent: what the workers do on nodes where none has said anything for long, by node.
+        life_at: when a node last ended, monotonic: those that still run then get the whole time-out once more, as many
+            programs print on one rank only.
         clients: nodes that have workers other than services, not all of which have ended; () where the job has no services.
     """
 
@@ -42,31 +58,57 @@ class Hub:
     deadline: float = inf
     decided: Verdict | None = None
     clients: frozenset[int] = frozenset()
+    limit_at: float = inf
+    hang_timeout_s: float = inf
+    silent: tuple[tuple[int, tuple[Look, ...]], ...] = ()
+    life_at: float = -inf
 
 
 Result = tuple[Hub, tuple[Action, ...]]
 
 
-def step(hub: Hub, event: Event, now: float) -> Result:  # noqa: PLR0911 - one line per event
+def step(hub: Hub, event: Event, now: float) -> Result:
     """The hub's next state and what to do, after `event` at `now` (monotonic seconds)."""
     if hub.decided is not None:
         return hub, ()
     match event:
-        case AgentSaid(sender, WorkerFailed(failure), offset_s):
-            return on_failure(hub, replace(failure, time_s=failure.time_s - offset_s), now)
-        case AgentSaid(sender, StopAsked(stopped, grace_s), offset_s):
-            return on_stop_asked(hub, replace(stopped, time_s=stopped.time_s - offset_s), grace_s, now)
-        case AgentSaid(sender, CannotStart(problem), _):
-            return on_cannot_start(hub, sender, problem, now)
-        case AgentSaid(sender, ClientsDone(), _):
-            return on_clients_done(hub, sender, now)
-        case AgentSaid(sender, NodeEnded() as message, offset_s):
-            return on_ended(hub, sender, message, offset_s, now)
+        case AgentSaid(sender, message, offset_s):
+            return hear(hub, sender, message, offset_s, now)
         case AgentGone(index, why, time_s):
             return on_gone(hub, index, why, time_s, now)
-        case Tick() if now >= hub.deadline:
-            return on_deadline(hub)
+        case Tick():
+            return on_tick(hub, now)
     return hub, ()
+
+
+def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -> Result:  # noqa: PLR0911 - one line per message
+    """What node `sender` says, whose clock is `offset_s` ahead."""
+    match message:
+        case WorkerFailed(failure):
+            return on_failure(hub, replace(failure, time_s=failure.time_s - offset_s), now)
+        case StopAsked(stopped, grace_s):
+            return on_stop_asked(hub, replace(stopped, time_s=stopped.time_s - offset_s), grace_s, now)
+        case CannotStart(problem):
+            return on_cannot_start(hub, sender, problem, now)
+        case ClientsDone():
+            return on_clients_done(hub, sender, now)
+        case Silent(looks):
+            return maybe_hung(replace(hub, silent=(*without(hub, sender), (sender, looks))), now)
+        case Heard():
+            return replace(hub, silent=without(hub, sender)), ()
+        case NodeEnded():
+            return on_ended(hub, sender, message, offset_s, now)
+    return hub, ()
+
+
+def on_tick(hub: Hub, now: float) -> Result:
+    """Time is up for the nodes' answers, or for the job."""
+    if now >= hub.deadline:
+        return on_deadline(hub)
+    if now >= hub.limit_at and hub.stop_by == inf:
+        found = replace(hub.found, expired=True)
+        return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+    return maybe_hung(hub, now)
 
 
 def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
@@ -87,13 +129,13 @@ def on_cannot_start(hub: Hub, sender: int, problem: Problem, now: float) -> Resu
     return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
 
 
-def order_stop(hub: Hub, number: int, grace_s: float, now: float) -> Result:
+def order_stop(hub: Hub, number: int, grace_s: float, now: float, wanted: tuple[int, ...] = ()) -> Result:
     """Tell everybody to stop, unless they have been told so for about the same time already."""
     stop_by = now + grace_s
     if stop_by > hub.stop_by - SOONER_S:
         return hub, ()
     hub = replace(hub, stop_by=stop_by, deadline=stop_by + LEFTOVER_S + KILL_S + ANSWER_S / 2)
-    return hub, (TellAll(StopWorkers(number, grace_s)),)
+    return hub, (TellAll(StopWorkers(number, grace_s, wanted)),)
 
 
 def on_clients_done(hub: Hub, sender: int, now: float) -> Result:
@@ -102,6 +144,27 @@ def on_clients_done(hub: Hub, sender: int, now: float) -> Result:
     done = bool(hub.clients) and not left
     hub = replace(hub, clients=left)
     return order_stop(hub, signal.SIGTERM, hub.grace_s, now) if done else (hub, ())
+
+
+def without(hub: Hub, sender: int) -> tuple[tuple[int, tuple[Look, ...]], ...]:
+    """The silent nodes without one."""
+    return tuple(entry for entry in hub.silent if entry[0] != sender)
+
+
+def hang_at(hub: Hub) -> float:
+    """When the job counts as hanging if nothing more happens, monotonic; inf while somebody has something to say."""
+    if hub.stop_by < inf or not any(looks for node, looks in hub.silent if node in hub.pending):
+        return inf
+    return hub.life_at + hub.hang_timeout_s if hub.pending <= {node for node, _ in hub.silent} else inf
+
+
+def maybe_hung(hub: Hub, now: float) -> Result:
+    """Stop a job that hangs. SIGABRT has Python's fault handler tell where it was."""
+    if now < hang_at(hub):
+        return hub, ()
+    odd = odd_ones(tuple(look for node, looks in hub.silent if node in hub.pending for look in looks))
+    hub = replace(hub, found=replace(hub.found, hung=odd))
+    return order_stop(hub, signal.SIGABRT, hub.grace_s, now, tuple(look.rank for look in odd))
 
 
 def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: float) -> Result:
@@ -117,7 +180,7 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
     )
     hub, actions = on_clients_done(replace(hub, found=found, pending=hub.pending - {sender}), sender, now)
     hub, more = maybe_decide(hub, now)
-    return hub, actions + more
+    return replace(hub, life_at=now), actions + more
 
 
 def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:

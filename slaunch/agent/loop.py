@@ -26,10 +26,13 @@ from slaunch.agent.events import (
     TellAll,
     Tick,
     TreeSeen,
+    WorkersHeard,
+    WorkersSilent,
 )
 from slaunch.agent.journal import Journal
 from slaunch.agent.linux import read_signalfd
 from slaunch.agent.messages import Decided, pack, unpack
+from slaunch.agent.silence import Silence
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
 from slaunch.channel.star import Lost, Message, Star
@@ -42,7 +45,7 @@ class Loop:
     """Everything that the loop serves."""
 
     def __init__(  # noqa: PLR0917 - one of each
-        self, state: supervisor.State, crew: Crew, star: Star, console: Console, journal: Journal, signals: int
+        self, state: supervisor.State, crew: Crew, star: Star, console: Console, journal: Journal, silence: Silence, signals: int
     ) -> None:
         self.state = state
         self.verdict: Verdict | None = None
@@ -50,6 +53,8 @@ class Loop:
         self._star = star
         self._console = console
         self._journal = journal
+        self._silence = silence
+        self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
         self._orphans = False
@@ -77,6 +82,8 @@ class Loop:
         for item in self._star.take():
             self._serve_crew()
             self.feed(self._heard(item))
+        if now >= self._silence.due:
+            self._listen(now)
         if now >= supervisor.wake_at(self.state):
             self.feed(Tick())
         self._serve_crew()
@@ -97,12 +104,19 @@ class Loop:
     def _timeout_s(self) -> float:
         if self._crew.events:
             return 0.0
-        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due)
+        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due, self._silence.due)
         return min(IDLE_S, max(0.0, due - time.monotonic()))
 
     def _serve_crew(self) -> None:
         while self._crew.events:
             self.feed(self._crew.events.pop(0))
+
+    def _listen(self, now: float) -> None:
+        """Tell when the workers fall silent, and when they speak again."""
+        looks = self._silence.look(self._crew.watched(), now)
+        if (looks is not None) != self._silent:
+            self._silent = looks is not None
+            self.feed(WorkersHeard() if looks is None else WorkersSilent(looks))
 
     def _read_signals(self) -> None:
         for arrived in read_signalfd(self._signals):

@@ -2,6 +2,7 @@
 
     spoke → hub    WorkerFailed, StopAsked, CannotStart   at once
                    ClientsDone                            when only services still run on the node
+                   Silent, Heard                          when no worker of the node has said anything for long, and when one has
                    NodeEnded                              when nothing of the node's workers is left
     hub → spokes   StopWorkers                            everybody stops
                    Decided                                the verdict: everybody ends with it
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.values import Failure, Look, Lost, Stopped, Stuck, Verdict
 from slaunch.frozen import asdict, dataclass
 from slaunch.node.values import Problem
 
@@ -45,6 +46,18 @@ class ClientsDone:
 
 
 @dataclass(frozen=True)
+class Silent:
+    """No worker of a node has said anything for the whole time-out; what they do. Services count only for themselves."""
+
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A worker of a node that was silent has said something."""
+
+
+@dataclass(frozen=True)
 class NodeEnded:
     """All workers of a node have ended.
 
@@ -61,10 +74,11 @@ class NodeEnded:
 
 @dataclass(frozen=True)
 class StopWorkers:
-    """Stop all workers: `signal` now, SIGKILL `grace_s` later."""
+    """Stop all workers: `signal` now, SIGKILL `grace_s` later. Of the ranks in `wanted` the last words are asked for."""
 
     signal: int
     grace_s: float
+    wanted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,7 @@ class Decided:
     verdict: Verdict
 
 
-Message = WorkerFailed | StopAsked | CannotStart | ClientsDone | NodeEnded | StopWorkers | Decided
+Message = WorkerFailed | StopAsked | CannotStart | ClientsDone | Silent | Heard | NodeEnded | StopWorkers | Decided
 
 
 def pack(message: Message) -> dict[str, Any]:
@@ -109,6 +123,7 @@ def _verdict(fields: dict[str, Any]) -> Verdict:
             "stopped": Stopped(**fields["stopped"]) if fields["stopped"] else None,
             "problem": Problem(**fields["problem"]) if fields["problem"] else None,
             "stuck": _stuck(fields["stuck"]),
+            "hung": tuple(Look(**look) for look in fields["hung"]),
         }
     )
 
@@ -123,6 +138,8 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
     "ClientsDone": lambda fields: ClientsDone(),
     "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"]), tuple(map(_failure, fields["spoken"]))),
-    "StopWorkers": lambda fields: StopWorkers(**fields),
+    "Silent": lambda fields: Silent(tuple(Look(**look) for look in fields["looks"])),
+    "Heard": lambda fields: Heard(**fields),
+    "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
 }

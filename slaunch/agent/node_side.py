@@ -27,8 +27,21 @@ from slaunch.agent.events import (
     Tick,
     TreeSeen,
     WorkerExited,
+    WorkersHeard,
+    WorkersSilent,
 )
-from slaunch.agent.messages import CannotStart, ClientsDone, Decided, NodeEnded, StopAsked, StopWorkers, WorkerFailed
+from slaunch.agent.messages import (
+    CannotStart,
+    ClientsDone,
+    Decided,
+    Heard,
+    Message,
+    NodeEnded,
+    Silent,
+    StopAsked,
+    StopWorkers,
+    WorkerFailed,
+)
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.agent.verdict import explains_itself
 from slaunch.errors import AgentLostError
@@ -66,7 +79,8 @@ class Node:
         deadline: when the phase ends by itself, on the monotonic clock.
         ended: workers that ended with code 0.
         failures: workers that ended otherwise, not told to.
-        spoken: workers that were told to end, but left an explanation of their own.
+        spoken: workers that were told to end, but left an explanation of their own, or that the hub wants to hear.
+        wanted: ranks that the hub wants to hear.
         asked_at: when the last signal to stop arrived; inf if none did.
         stopped: the job is being stopped.
         left: what was last seen of the workers' processes.
@@ -84,6 +98,7 @@ class Node:
     ended: int = 0
     failures: tuple[Failure, ...] = ()
     spoken: tuple[Failure, ...] = ()
+    wanted: frozenset[int] = frozenset()
     asked_at: float = inf
     stopped: bool = False
     left: tuple[Stuck, ...] = ()
@@ -111,14 +126,26 @@ def react(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - on
             return on_signal(node, event, now)
         case StartFailed(problem):
             return also((Tell(HUB, CannotStart(problem)),), stop(node, signal.SIGTERM, node.grace_s, now))
-        case AgentSaid(message=StopWorkers(number, grace_s)):
-            return stop(node, number, grace_s, now)
-        case AgentSaid(message=Decided(verdict)):
-            return conclude(node, verdict, now)
+        case WorkersSilent(looks):
+            return node, (Tell(HUB, Silent(looks)),)
+        case WorkersHeard():
+            return node, (Tell(HUB, Heard()),)
+        case AgentSaid(message=message):
+            return hear(node, message, now)
         case AgentGone(index, why, time_s) if index == HUB:
             return on_hub_gone(node, why, time_s, now)
         case Tick():
             return on_deadline(node, now) if now >= node.deadline else (node, ())
+    return node, ()
+
+
+def hear(node: Node, message: Message, now: float) -> Result:
+    """What the hub says."""
+    match message:
+        case StopWorkers(number, grace_s, wanted):
+            return stop(replace(node, wanted=node.wanted | frozenset(wanted)), number, grace_s, now)
+        case Decided(verdict):
+            return conclude(node, verdict, now)
     return node, ()
 
 
@@ -130,7 +157,7 @@ def also(first: tuple[Action, ...], result: Result) -> Result:
 def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
     """A worker is gone; a failure stops the rest at once."""
     node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
-    if event.failure is not None and event.failure.told and explains_itself(event.failure):
+    if event.failure is not None and event.failure.told and (explains_itself(event.failure) or event.rank in node.wanted):
         node = replace(node, spoken=(*node.spoken, event.failure)[:SPOKEN])
     if event.failure is None or event.failure.told:
         return node, (Tell(HUB, ClientsDone()),) if only_services(node, event.rank) else ()

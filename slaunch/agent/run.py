@@ -7,6 +7,7 @@ import selectors
 import signal
 import time
 from collections.abc import Mapping
+from math import inf
 
 from slaunch.agent import supervisor
 from slaunch.agent.console import Console
@@ -16,6 +17,7 @@ from slaunch.agent.journal import Journal, since_start_s
 from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
 from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.silence import Silence
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Star
 from slaunch.frozen import replace
@@ -57,10 +59,14 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         with selectors.DefaultSelector() as selector:
             crew = Crew(place, selector, mark, guardian, watch)
             try:
-                crew.start(specs, base_env)
+                crew.start(specs, speaking(base_env, options))
                 services = frozenset(spec.rank for spec in specs if spec.service)
-                state = supervisor.start(own_node, hosts_of(plan), crew.ranks, options.grace_s, services, clients_of(plan))
-                verdict = Loop(state, crew, star, console, journal, signals.descriptor).run(selector)
+                limit_at = time.monotonic() + (options.time_limit_s or inf)
+                grace_s, clients = options.grace_s, clients_of(plan)
+                hang_s = options.hang_timeout_s or inf
+                state = supervisor.start(own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s)
+                silence = Silence(options.hang_timeout_s, own_node, place.host)
+                verdict = Loop(state, crew, star, console, journal, silence, signals.descriptor).run(selector)
             finally:
                 crew.close()
         star.flush(FLUSH_S)
@@ -73,6 +79,11 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         become_subreaper(False)
         signals.close()
     return report(plan, own_node, verdict, started_s, (note,) if note else ())
+
+
+def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
+    """Where a hang may have to be explained, Python's fault handler tells on SIGABRT where every thread was."""
+    return {"PYTHONFAULTHANDLER": "1", **env} if options.hang_timeout_s else env
 
 
 def hosts_of(plan: Plan) -> tuple[str, ...]:

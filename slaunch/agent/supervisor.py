@@ -5,6 +5,8 @@ The hub's agent has both duties; what its node tells the hub, and what the hub t
 
 from __future__ import annotations
 
+from math import inf
+
 from slaunch.agent import hub_side, node_side
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
@@ -27,6 +29,8 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     grace_s: float,
     services: frozenset[int] = frozenset(),
     clients: frozenset[int] = frozenset(),
+    limit_at: float = inf,
+    hang_timeout_s: float = inf,
 ) -> State:
     """An agent whose workers `ranks` have just been started.
 
@@ -37,14 +41,23 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
         grace_s: seconds between the request to stop and SIGKILL.
         services: those of them that serve others.
         clients: nodes that have workers other than services; () where the job has no services.
+        limit_at: when the user's time limit ends the job, monotonic.
+        hang_timeout_s: silence of all workers after which the job counts as hanging.
     """
     node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services)
-    return State(node, Hub(hosts, grace_s, frozenset(range(len(hosts))), clients=clients) if index == HUB else None)
+    if index != HUB:
+        return State(node)
+    everyone = frozenset(range(len(hosts)))
+    hub = Hub(hosts, grace_s, everyone, clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
+    return State(node, hub)
 
 
 def wake_at(state: State) -> float:
     """When a `Tick` is due at the latest, monotonic seconds."""
-    return min(state.node.deadline, state.hub.deadline) if state.hub else state.node.deadline
+    if state.hub is None:
+        return state.node.deadline
+    limit_at = state.hub.limit_at if state.hub.stop_by == inf else inf
+    return min(state.node.deadline, state.hub.deadline, limit_at, hub_side.hang_at(state.hub))
 
 
 def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:

@@ -80,12 +80,34 @@ class Stuck:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What a worker did that had said nothing for long.
+
+    Attributes:
+        rank, node, host, pid: which worker.
+        silent_s: seconds since its last output.
+        cpu: share of one CPU that it used lately; above 1 with several threads.
+        state: its main thread's state letter, as `ps` shows it.
+        wchan: where in the kernel its main thread waits; "" if it does not, or the kernel does not tell.
+    """
+
+    rank: int
+    node: int
+    host: str
+    pid: int
+    silent_s: float
+    cpu: float
+    state: str
+    wchan: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """How the job ended: one for all agents.
 
     Attributes:
         outcome: "success", "failure" (a worker), "signal" (asked to stop), "lost" (an agent or node), "start" (a node could not
-            start its workers).
+            start its workers), "hang" (no worker said anything for too long), "time" (the user's time limit).
         code: exit code of every agent.
         first: the worker that failed first, if one did.
         others: further workers that failed by themselves, in order of time.
@@ -94,6 +116,7 @@ class Verdict:
         problem: what kept a node from starting its workers, and `problem_host` its host.
         stuck: processes that could not be killed.
         ended: number of workers that ended with code 0.
+        hung: in a hang, the workers that did something else than most; a few of all if there is no such.
     """
 
     outcome: str
@@ -106,6 +129,7 @@ class Verdict:
     problem_host: str = ""
     stuck: tuple[Stuck, ...] = ()
     ended: int = 0
+    hung: tuple[Look, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 
 from slaunch.agent.cause import is_stop
-from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
-from slaunch.errors import AgentLostError
+from slaunch.agent.values import Failure, Look, Lost, Stopped, Stuck, Verdict
+from slaunch.errors import AgentLostError, HangError, TimeLimitError
 from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
@@ -16,6 +16,10 @@ SIGNAL_SLACK_S = 1.0
 """Signals to a whole step reach workers and agents in any order; a death by one this close to ours is its consequence."""
 NEARLY_S = 0.02
 """Exits on different nodes closer than this have no certain order: clocks are compared over the network."""
+
+BUSY_CPU = 0.5
+"""Share of a CPU from which on a worker counts as busy."""
+ODD_SHOWN = 4
 
 _DEADLY_REQUESTS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL})
 
@@ -33,6 +37,8 @@ class Findings:
         problems: host name and problem of nodes that could not start their workers.
         stuck: processes that could not be killed.
         ended: number of workers that ended with code 0.
+        hung: what the odd workers of a hanging job did, and
+        expired: the user's time limit is over; both only if nothing else had happened.
     """
 
     failures: tuple[Failure, ...] = ()
@@ -43,11 +49,13 @@ class Findings:
     problems: tuple[tuple[str, Problem], ...] = ()
     stuck: tuple[Stuck, ...] = ()
     ended: int = 0
+    hung: tuple[Look, ...] = ()
+    expired: bool = False
 
 
 def is_settled(found: Findings) -> bool:
     """False while a death by a stop signal has no explanation: the agents' own signal may still be on its way."""
-    if found.lost or found.stops or found.problems or not found.failures:
+    if found.lost or found.stops or found.problems or found.hung or found.expired or not found.failures:
         return True
     return in_order(found.failures)[0].signal not in _DEADLY_REQUESTS
 
@@ -81,7 +89,7 @@ def culprits_first(found: Findings) -> tuple[Failure, ...]:
 
 def decide(found: Findings) -> Verdict:
     """The one verdict on the job."""
-    failures = culprits_first(found)
+    failures = of_the_hung(found) if found.hung else culprits_first(found)
     first = failures[0] if failures else None
     verdict = _judge(found, first)
     return Verdict(
@@ -95,11 +103,14 @@ def decide(found: Findings) -> Verdict:
         verdict.problem_host,
         found.stuck,
         found.ended,
+        found.hung,
     )
 
 
 def _judge(found: Findings, first: Failure | None) -> Verdict:
     """Outcome and code, by the first rule that holds."""
+    if found.hung or found.expired:
+        return Verdict("hang", HangError.exit_code) if found.hung else Verdict("time", TimeLimitError.exit_code)
     stop = min(found.stops, key=lambda stop: stop.time_s, default=None)
     if found.problems:
         host, problem = found.problems[0]
@@ -111,6 +122,20 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
     if first is not None:
         return Verdict("failure", own_code(first, found.failures))
     return Verdict("success", 0)
+
+
+def odd_ones(looks: tuple[Look, ...]) -> tuple[Look, ...]:
+    """Those of the silent workers that do something else than most; the first few of all if no kind is in the majority."""
+    kinds = [(look.cpu > BUSY_CPU, look.state == "T", look.wchan) for look in looks]
+    common = max(kinds, key=kinds.count)
+    odd = tuple(look for look, kind in zip(looks, kinds, strict=True) if kind != common)
+    return (odd if odd and 2 * len(odd) < len(looks) else looks)[:ODD_SHOWN]
+
+
+def of_the_hung(found: Findings) -> tuple[Failure, ...]:
+    """The last words of the odd workers of a hanging job, in the order in which these are named."""
+    ranks = [look.rank for look in found.hung]
+    return tuple(sorted((words for words in found.spoken if words.rank in ranks), key=lambda words: ranks.index(words.rank)))
 
 
 def own_code(first: Failure, failures: tuple[Failure, ...]) -> int:

@@ -108,6 +108,14 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("--tee",), "tee", ranks, "R,S,…", "ranks whose output is also shown on the console, none or all (default: 0)"),
     Row(("--grace",), "grace_s", seconds, "SECONDS", "time between the request to stop and SIGKILL (default: 15)"),
+    Row(
+        ("--hang-timeout",),
+        "hang_timeout_s",
+        seconds,
+        "SECONDS",
+        "end the job when no worker has printed anything for so long, and tell what they did (default: never)",
+    ),
+    Row(("--time-limit",), "time_limit_s", seconds, "SECONDS", "end the job after so long (default: never)"),
     Row(("--bind",), "bind", str, "POLICY", "CPU binding of workers: auto, numa, core, none, map:…, mask:… (default: auto)"),
     Row(
         ("--bind-memory",),

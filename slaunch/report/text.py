@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slaunch.agent.values import Failure, RunReport, Verdict
+from slaunch.agent.values import Failure, Look, RunReport, Verdict
 from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name
 
 OTHERS_SHOWN = 5
@@ -60,11 +60,22 @@ def _start_headline(verdict: Verdict) -> str:
     return f"cannot {verdict.problem.wanted} on {verdict.problem_host}"
 
 
+def _hang_headline(verdict: Verdict) -> str:
+    silent_s = min(look.silent_s for look in verdict.hung)
+    return f"hang: no worker has printed anything for {duration(silent_s)}"
+
+
+def _time_headline(verdict: Verdict) -> str:
+    return "the job has reached its --time-limit"
+
+
 _HEADLINES = {
     "failure": _failure_headline,
     "signal": _signal_headline,
     "lost": _lost_headline,
     "start": _start_headline,
+    "hang": _hang_headline,
+    "time": _time_headline,
 }
 
 
@@ -94,7 +105,8 @@ def details(report: RunReport) -> list[tuple[str, str]]:
         lines.append(("signal", f"arrived on {verdict.stopped.host} at {clock(verdict.stopped.time_s)}{by}"))
     if report.reason:
         lines.append(("reason", report.reason))
-    if verdict.first is not None:
+    lines += [("hung", doing(look)) for look in verdict.hung]
+    if verdict.first is not None and not verdict.hung:
         lines += about_first(verdict.first, report)
     lines += [("also", line) for line in also(verdict)]
     lines += [("note", note) for note in report.notes + leftovers(verdict)]
@@ -115,8 +127,17 @@ def about_first(first: Failure, report: RunReport) -> list[tuple[str, str]]:
     return lines
 
 
+def doing(look: Look) -> str:
+    """What a silent worker did."""
+    state = "stopped by a signal" if look.state == "T" else f"waiting in {look.wchan}" if look.wchan else "running"
+    silent = f"silent for {duration(look.silent_s)}"
+    return f"rank {look.rank} on {look.host} (pid {look.pid}): {state}, {look.cpu:.0%} of a CPU, {silent}"
+
+
 def also(verdict: Verdict) -> list[str]:
     """What else went wrong, briefly."""
+    if verdict.hung:
+        return []
     shown = [f"{worker_name(failure)}: {ending(failure)}" for failure in verdict.others[:OTHERS_SHOWN]]
     if len(verdict.others) > OTHERS_SHOWN:
         shown.append(f"{len(verdict.others) - OTHERS_SHOWN} more workers failed by themselves")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slaunch.agent.values import Failure, Lost, Stopped
-from slaunch.agent.verdict import SUSPECT_S, Findings, decide, is_settled
+from slaunch.agent.values import Failure, Look, Lost, Stopped
+from slaunch.agent.verdict import SUSPECT_S, Findings, decide, is_settled, odd_ones
 from slaunch.node.values import Problem
 
 
@@ -114,3 +114,39 @@ def test_what_does_not_decide_is_told_as_well() -> None:
 def test_a_death_by_a_stop_signal_waits_for_its_explanation(code: int, settled: bool) -> None:
     assert is_settled(Findings((failure(1, 1.0, code),))) is settled
     assert is_settled(Findings((failure(1, 1.0, code),), stops=(stop(1.0),)))
+
+
+def test_of_several_signals_the_earliest_counts() -> None:
+    found = Findings((failure(1, 10.0),), stops=(stop(12.0, 2), stop(9.0, 15), stop(11.0, 1)))
+    assert (decide(found).outcome, decide(found).code) == ("signal", 143)
+
+
+def test_p95_a_stopped_culprit_that_ended_by_itself_gives_its_own_code() -> None:
+    victim = failure(1, 10.0, 9, "peer", "Connection closed by peer")
+    culprit = failure(2, 10.3, 5, "error", "ValueError: bad", told=True)
+    assert decide(Findings((victim,), spoken=(culprit,))).code == 5
+
+
+def test_a_worker_killed_by_somebody_gives_128_plus_n() -> None:
+    assert decide(Findings((failure(1, 10.0, 139), failure(2, 11.0, 3)))).code == 139
+
+
+def look(rank: int, cpu: float = 0.0, wchan: str = "futex_wait", state: str = "S") -> Look:
+    return Look(rank, 0, "n0", 1, 60.0, cpu, state, wchan)
+
+
+@pytest.mark.parametrize(
+    ("looks", "odd"),
+    [
+        ((look(0), look(1), look(2, 1.0, "")), [2]),
+        ((look(0, 1.0, ""), look(1, 0.9, ""), look(2, 0.0, "pipe_read")), [2]),
+        ((look(0), look(1), look(2, state="T")), [2]),
+        ((look(0), look(1), look(2, 0.0, "pipe_read"), look(3, 1.0, "")), [0, 1, 2, 3]),  # no majority against two
+        ((look(0), look(1)), [0, 1]),
+        ((look(5),), [5]),
+        (tuple(look(rank) for rank in range(100)), [0, 1, 2, 3]),
+        (tuple(look(rank, float(rank % 10 == 0)) for rank in range(100)), [0, 10, 20, 30]),
+    ],
+)
+def test_the_odd_ones_of_a_hang(looks: tuple[Look, ...], odd: list[int]) -> None:
+    assert [look.rank for look in odd_ones(looks)] == odd

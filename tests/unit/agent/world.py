@@ -7,6 +7,7 @@ import random
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from slaunch.agent import supervisor
 from slaunch.agent.events import (
@@ -33,6 +34,7 @@ from slaunch.node.values import Problem
 WALL = 1_000_000.0  # wall clock of the hub at virtual time 0
 PATIENCE_S = 6.0  # silence after which the channel gives a peer up
 SWEEP_S = 0.02
+HANG_S = 9.0
 NOTICE_S = 0.005  # a busy agent learns of an exit that much later
 
 
@@ -71,10 +73,10 @@ class Agent:
 class World:
     """Runs a job until nothing happens any more."""
 
-    def __init__(self, nodes: int, per_node: int, grace_s: float = 3.0, seed: int = 0) -> None:
+    def __init__(self, nodes: int, per_node: int, grace_s: float = 3.0, seed: int = 0, limit_at: float = inf) -> None:
         self.now = 0.0
         self.random = random.Random(seed)
-        self.grace_s = grace_s
+        self.grace_s, self.limit_at = grace_s, limit_at
         self.hosts = tuple(f"n{i}" for i in range(nodes))
         self.queue: list[tuple[float, int, Callable[[], None]]] = []
         self.count = 0
@@ -84,7 +86,9 @@ class World:
 
     def _agent(self, index: int, per_node: int) -> Agent:
         ranks = range(index * per_node, (index + 1) * per_node)
-        state = supervisor.start(index, self.hosts, frozenset(ranks), self.grace_s)
+        state = supervisor.start(index, self.hosts, frozenset(ranks), self.grace_s, limit_at=self.limit_at, hang_timeout_s=HANG_S)
+        if self.limit_at < inf:
+            self.at(self.limit_at, lambda: self.feed(self.agents[index], Tick()))
         return Agent(index, state, {rank: Worker(rank, index) for rank in ranks})
 
     def worker(self, rank: int) -> Worker:
