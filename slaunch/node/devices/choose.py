@@ -83,6 +83,6 @@ def too_few(devices: Sequence[Device], workers: int, each: int, sharing: int) ->
     return DeviceError(
         wanted,
         f"{len(devices)} visible: {','.join(device.label for device in devices)}",
-        "start fewer workers (--nproc_per_node), ask for more devices, let workers share them (--workers-per-device), or hide all "
-        "(an empty visible list) to use none",
+        "start fewer workers (--nproc_per_node), ask for more devices, let workers share them (--workers-per-device), or hide "
+        "them all (an empty visible list) to use none",
     )

@@ -1,7 +1,8 @@
-"""Writes what the devices of a node do, once a second, while its workers run.
+"""Writes what the devices of a node do, once a second, while its workers run; tells its starter how much memory each worker held.
 
-It is a process of its own (`python -m slaunch.node.devices.sampler`), so that a driver that hangs hangs nothing else. It ends
-when its standard input does: its starter holds the other end, and needs do no more than close it or end itself.
+It is a process of its own, so that a driver that hangs hangs nothing else. Its starter writes a line "PID RANK" for each worker
+that it starts, of whatever attempt, and reads a line "RANK BYTES" whenever a worker holds more device memory than ever before. It
+ends when its standard input does: when its starter closes that, or ends itself.
 
 Two files. The first has the format of Paddle's `<job>.gpu.log`: the devices, then the processes on them at the start, then
 samples (percent and MiB). The second is a table with a row for each worker's process on each device at each moment.
@@ -16,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TextIO
+from typing import IO
 
 from slaunch.frozen import asdict, dataclass
 from slaunch.node.devices.meters import UNKNOWN, Meter, Sample, open_meter
@@ -25,10 +26,19 @@ from slaunch.node.files import read_text
 from slaunch.node.values import Device
 
 MIB = 1 << 20
+STRANGER = -1
+"""Rank of a process that is no worker's."""
+LONGEST_WAIT_ROUNDS = 60
 DEVICES = "index,uuid,driver_version,name,gpu_serial,display_active,display_mode"
 PROCESSES = "pid,process_name,gpu_uuid,gpu_name,used_memory"
 SAMPLES = "index,utilization_gpu,memory_total,memory_used,memory_free,timestamp"
-TABLE = "time_s,index,uuid,utilization_percent,memory_total_mib,memory_used_mib,rank,pid,process_memory_mib"
+TABLE = (
+    "time_s,index,uuid,utilization_percent,memory_total_mib,memory_used_mib,power_w,temperature_c,rank,pid,process_memory_mib"
+)
+
+
+START = "import sys; sys.path.append(sys.path.pop(0)); from slaunch.node.devices.sampler import main; sys.exit(main(sys.argv[1]))"
+"""The working directory is the user's and may have files named like modules: it comes last on the path."""
 
 
 @dataclass(frozen=True)
@@ -37,123 +47,124 @@ class Order:
 
     Attributes:
         devices: these devices.
-        workers: rank of each worker's process id.
-        log: path of the log in Paddle's format; written anew.
-        table: path of the table; written anew.
+        log: path of the log in Paddle's format.
+        table: path of the table.
         interval_s: seconds between samples.
+        append: go on with files that are there; else they are written anew.
         root: root of the file tree.
     """
 
     devices: tuple[Device, ...]
-    workers: Mapping[int, int]
     log: str
     table: str
     interval_s: float = 1.0
+    append: bool = False
     root: str = "/"
 
     def command(self) -> tuple[str, ...]:
         """The command that carries it out until its standard input ends."""
-        return (sys.executable, "-m", "slaunch.node.devices.sampler", json.dumps(asdict(self)))
-
-
-class Sampling:
-    """The process that carries out an order, as its starter holds it."""
-
-    def __init__(self, order: Order, env: Mapping[str, str]) -> None:
-        """Start it, in a process group of its own: what the terminal or a scheduler signals is not for it."""
-        inner, self._outer = os.pipe()
-        argv = order.command()
-        try:
-            self._pid = os.posix_spawn(
-                argv[0], argv, dict(env), file_actions=[(os.POSIX_SPAWN_DUP2, inner, 0)], setpgroup=0, setsigmask=()
-            )
-        except OSError:
-            os.close(self._outer)
-            raise
-        finally:
-            os.close(inner)
-
-    def close(self, patience_s: float = 2.0) -> None:
-        """Let it end, and kill it if it does not in time: a driver may hang, and even hold it back from dying for a while."""
-        os.close(self._outer)
-        if not self._ended_within(patience_s):
-            os.kill(self._pid, signal.SIGKILL)
-            self._ended_within(patience_s)
-
-    def _ended_within(self, patience_s: float) -> bool:
-        deadline = time.monotonic() + patience_s
-        while not self._reaped():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        return True
-
-    def _reaped(self) -> bool:
-        try:
-            return os.waitpid(self._pid, os.WNOHANG)[0] != 0
-        except ChildProcessError:  # someone else has waited for it
-            return True
+        return (sys.executable, "-c", START, json.dumps(asdict(self)))
 
 
 def read_order(text: str) -> Order:
     """The order on a command line."""
     raw = json.loads(text)
     raw["devices"] = tuple(Device(**each) for each in raw["devices"])
-    raw["workers"] = {int(pid): rank for pid, rank in raw["workers"].items()}
     return Order(**raw)
 
 
-def run(order: Order, stop: int = 0) -> int:
-    """Sample until descriptor `stop` ends; the exit code. Devices without a meter leave no files."""
-    meter = open_meter(order.devices, View({}, order.root))
-    if meter is None:
-        return 0
-    try:
-        with open(order.log, "w") as log, open(order.table, "w") as table:
-            write_head(order, meter, log)
-            table.write(f"{TABLE}\n")
+class Sampler:
+    """One node's samples.
+
+    Args:
+        order: what to sample.
+        meter: reads the devices.
+        tell: takes a line for each peak that has grown.
+    """
+
+    def __init__(self, order: Order, meter: Meter, tell: IO[str]) -> None:
+        self._order = order
+        self._meter = meter
+        self._tell = tell
+        self._rest = ""
+        self._round = 0
+        self._silent: dict[int, tuple[int, int]] = {}
+        self.workers: dict[int, int] = {}
+        self.peaks: dict[int, int] = {}
+
+    def run(self, stop: int) -> None:
+        """Sample until descriptor `stop` ends."""
+        mode = "a" if self._order.append else "w"
+        with open(self._order.log, mode) as log, open(self._order.table, mode) as table:
+            self._meter.begin()
+            self.write_head(log)
+            if not table.tell():
+                table.write(f"{TABLE}\n")
             due = time.monotonic()
-            while not ended(stop, due - time.monotonic()):
-                write_samples(order, meter, log, table)
-                due = max(due + order.interval_s, time.monotonic())
-    except OSError as error:  # the disk is full, say: the job goes on without
-        print(f"slaunch: no more device samples: {error.strerror}: {error.filename or order.log}", file=sys.stderr)
-        return 1
-    finally:
-        meter.close()
-    return 0
+            while self.heard(stop, due - time.monotonic()):
+                if time.monotonic() >= due:
+                    self.sample(log, table)
+                    due = max(due + self._order.interval_s, time.monotonic())
 
+    def heard(self, stop: int, patience_s: float) -> bool:
+        """Wait for news of workers; False as soon as the starter has ended."""
+        ready, _, _ = select.select([stop], [], [], max(0.0, patience_s))
+        if not ready:
+            return True
+        data = os.read(stop, 4096)
+        *lines, self._rest = (self._rest + data.decode()).split("\n")
+        for line in lines:
+            pid, rank = line.split()
+            self.workers[int(pid)] = int(rank)
+        return bool(data)
 
-def ended(stop: int, patience_s: float) -> bool:
-    """Wait; True as soon as the descriptor has ended."""
-    ready, _, _ = select.select([stop], [], [], max(0.0, patience_s))
-    return bool(ready) and not os.read(stop, 4096)
+    def write_head(self, log: IO[str]) -> None:
+        """The devices, and who is on them."""
+        log.write(f"{chr(10) if log.tell() else ''}{DEVICES}\n")
+        for device in self._order.devices:
+            log.write(f"{device.label},{','.join(asdict(self._meter.identity(device)).values())}\n")
+        log.write(f"\n{PROCESSES}\n")
+        for device in self._order.devices:
+            sample = self._meter.sample(device)
+            for use in sample.uses if sample else ():
+                log.write(f"{use.pid},{use.name},{device.uuid},{device.name},{use.bytes // MIB}\n")
+        log.write(f"\n{SAMPLES}\n")
+        log.flush()
 
-
-def write_head(order: Order, meter: Meter, log: TextIO) -> None:
-    """The devices, and who is on them."""
-    log.write(f"{DEVICES}\n")
-    for device in order.devices:
-        log.write(f"{device.label},{','.join(asdict(meter.identity(device)).values())}\n")
-    log.write(f"\n{PROCESSES}\n")
-    for device in order.devices:
-        sample = meter.sample(device)
-        for use in sample.uses if sample else ():
-            log.write(f"{use.pid},{use.name},{device.uuid},{device.name},{use.bytes // MIB}\n")
-    log.write(f"\n{SAMPLES}\n")
-    log.flush()
-
-
-def write_samples(order: Order, meter: Meter, log: TextIO, table: TextIO) -> None:
-    """One sample of each device into both files."""
-    now = time.time()
-    for device in order.devices:
-        sample = meter.sample(device)
-        if sample is not None:
+    def sample(self, log: IO[str], table: IO[str]) -> None:
+        """One sample of each device into both files, and the peaks that have grown to the starter."""
+        now = time.time()
+        held: dict[int, int] = {}
+        self._round += 1
+        self._meter.begin()
+        for device in self._order.devices:
+            sample = self._ask(device)
+            if sample is None:
+                continue
+            ranks = [rank_of(use.pid, self.workers) for use in sample.uses]
+            for rank, use in zip(ranks, sample.uses, strict=True):
+                held[rank] = held.get(rank, 0) + use.bytes
             log.write(f"{sample_row(device, sample, now)}\n")
-            table.writelines(f"{row}\n" for row in table_rows(device, sample, order.workers, now))
-    log.flush()
-    table.flush()
+            table.writelines(f"{row}\n" for row in table_rows(device, sample, ranks, now))
+        log.flush()
+        table.flush()
+        self._tell_peaks(held)
+
+    def _ask(self, device: Device) -> Sample | None:
+        """A sample; a device that does not answer is asked again after one round, two, four …"""
+        wait, due = self._silent.get(device.position, (0, 0))
+        if self._round < due:
+            return None
+        sample = self._meter.sample(device)
+        wait = 0 if sample else min(LONGEST_WAIT_ROUNDS, max(1, wait * 2))
+        self._silent[device.position] = (wait, self._round + wait)
+        return sample
+
+    def _tell_peaks(self, held: Mapping[int, int]) -> None:
+        grown = {rank: count for rank, count in held.items() if rank != STRANGER and count > self.peaks.get(rank, 0)}
+        self.peaks.update(grown)
+        self._tell.writelines(f"{rank} {count}\n" for rank, count in grown.items())
+        self._tell.flush()
 
 
 def sample_row(device: Device, sample: Sample, now: float) -> str:
@@ -163,27 +174,34 @@ def sample_row(device: Device, sample: Sample, now: float) -> str:
     return f"{device.label},{percent(sample)},{memory},{stamp}"
 
 
-def table_rows(device: Device, sample: Sample, workers: Mapping[int, int], now: float) -> Iterable[str]:
+def table_rows(device: Device, sample: Sample, ranks: Sequence[int], now: float) -> Iterable[str]:
     """Rows of the table: one for each process on the device; one without a process if there is none."""
-    start = f"{now:.3f},{device.label},{device.uuid},{percent(sample)},{sample.total // MIB},{sample.used // MIB}"
-    for use in sample.uses:
-        yield f"{start},{rank_of(use.pid, workers)},{use.pid},{use.bytes // MIB}"
+    memory = f"{sample.total // MIB},{sample.used // MIB}"
+    state = f"{percent(sample)},{memory},{known(sample.watts)},{known(sample.celsius)}"
+    start = f"{now:.3f},{device.label},{device.uuid},{state}"
+    for rank, use in zip(ranks, sample.uses, strict=True):
+        yield f"{start},{known(rank)},{use.pid},{use.bytes // MIB}"
     if not sample.uses:
         yield f"{start},,,"
 
 
+def known(number: int) -> str:
+    """A number; "" for one that is not known."""
+    return "" if number == UNKNOWN else str(number)
+
+
 def percent(sample: Sample) -> str:
     """The utilization; nvidia-smi's word where there is none."""
-    return "[N/A]" if sample.percent == UNKNOWN else str(sample.percent)
+    return known(sample.percent) or "[N/A]"
 
 
-def rank_of(pid: int, workers: Mapping[int, int]) -> str:
-    """Rank of the worker that a process is, or descends from; "" for a stranger's."""
+def rank_of(pid: int, workers: Mapping[int, int]) -> int:
+    """Rank of the worker that a process is, or descends from; `STRANGER` for another's."""
     while pid > 1:
         if pid in workers:
-            return str(workers[pid])
+            return workers[pid]
         pid = parent(pid)
-    return ""
+    return STRANGER
 
 
 def parent(pid: int) -> int:
@@ -192,12 +210,25 @@ def parent(pid: int) -> int:
     return int(fields[1]) if len(fields) > 1 else 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Carry out the order in the only argument. Signals to all processes of a job step do not end it."""
+def run(order: Order, stop: int = 0) -> int:
+    """Sample until descriptor `stop` ends; the exit code. Devices without a meter leave no files."""
+    meter = open_meter(order.devices, View({}, order.root))
+    if meter is None:
+        return 0
+    try:
+        Sampler(order, meter, sys.stdout).run(stop)
+    except BrokenPipeError:  # the starter has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:  # the disk is full, say: the job goes on without
+        print(f"slaunch: no more device samples: {error.strerror}: {error.filename or order.log}", file=sys.stderr)
+        return 1
+    finally:
+        meter.close()
+    return 0
+
+
+def main(order: str) -> int:
+    """Carry out an order. Signals to all processes of a job step do not end it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
-    return run(read_order(argv[0]))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return run(read_order(order))

@@ -5,7 +5,8 @@
  *   gpu UUID PCI MEMORY USED UTILIZATION MIG ERROR NAME   a GPU; MIG is 1, 0, or -1 where it cannot; ERROR for every question
  *   mig UUID GI CI MEMORY ERROR NAME                  an instance in the next slot of the GPU above
  *   gap                                               an empty slot
- *   process PID USED                                  a process on the GPU above
+ *   process PID USED                                  a process on the GPU or instance above
+ *   sensors MILLIWATTS CELSIUS                        of the GPU above
  * NAME runs to the end of the line. Memory is in bytes. The file is read at every nvmlInit.
  */
 #include <stdio.h>
@@ -18,6 +19,7 @@ enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7 };
 typedef struct unit {
   int kind; /* 0 GPU, 1 instance, 2 gap */
   int error, mig, gi, ci, parent, utilization;
+  unsigned milliwatts, celsius;
   char uuid[96], pci[32], name[96];
   unsigned long long memory, used;
   int processes;
@@ -48,8 +50,9 @@ static void line_of(char *line) {
     u->kind = 2;
     u->parent = units[count - 1].parent;
   } else {
-    unit *gpu = count ? &units[units[count - 1].parent] : NULL;
-    if (gpu && sscanf(line, "process %u %llu", &gpu->pids[gpu->processes], &gpu->held[gpu->processes]) == 2) gpu->processes++;
+    unit *last = count ? &units[count - 1] : NULL;
+    if (!last || sscanf(line, "sensors %u %u", &last->milliwatts, &last->celsius) == 2) return;
+    if (sscanf(line, "process %u %llu", &last->pids[last->processes], &last->held[last->processes]) == 2) last->processes++;
     return;
   }
   snprintf(u->name, sizeof u->name, "%s", line + at);
@@ -132,6 +135,16 @@ int nvmlDeviceGetUtilizationRates(unit *u, utilization *rates) {
   rates->gpu = u->utilization;
   rates->memory = 0;
   return u->error;
+}
+
+int nvmlDeviceGetPowerUsage(unit *u, unsigned *milliwatts) {
+  *milliwatts = u->milliwatts;
+  return u->milliwatts ? u->error : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetTemperature(unit *u, int sensor, unsigned *celsius) {
+  *celsius = u->celsius;
+  return sensor == 0 && u->celsius ? u->error : NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetMigMode(unit *u, unsigned *now, unsigned *later) {
