@@ -17,13 +17,22 @@ import os, sys
 names = ("RANK", "PADDLE_TRAINER_ID", "TRAINING_ROLE", "PADDLE_AUTO_PARALLEL_STAGE", "ROLE_NAME", "INSIDE")
 print("show", *(f"{name}={os.environ[name]}" for name in names if name in os.environ), *sys.argv[1:], flush=True)
 """
+SERVE = """
+import glob, time
+if os.environ["TRAINING_ROLE"] == "PSERVER":
+    open("served-" + os.environ["PADDLE_PORT"], "w").close()
+    time.sleep(300)
+while len(glob.glob("served-*")) < 2:
+    time.sleep(0.02)
+"""
+"""Servers run on until they are ended; trainers end as soon as both servers are there."""
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
     (tmp_path / "show.py").write_text(SHOW)
-    (tmp_path / "serve.py").write_text(SHOW + "import time\nif os.environ['TRAINING_ROLE'] == 'PSERVER':\n    time.sleep(300)\n")
+    (tmp_path / "serve.py").write_text(SHOW + SERVE)
     return tmp_path
 
 

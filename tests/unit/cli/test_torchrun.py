@@ -12,7 +12,6 @@ from slaunch.cli.torchrun import ROWS, help_text
 from slaunch.errors import UsageError
 from slaunch.options import Program
 
-
 HELP = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "data", "torchrun_help.txt")
 """torchrun's own help; its first line tells how it was made."""
 

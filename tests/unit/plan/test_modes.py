@@ -47,7 +47,10 @@ VALUES = {
     "POD_NAME",
     "PADDLE_WITH_GLOO",  # the older launcher's default is 0
 }
-OURS = {"GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "POD_IP", "PADDLE_ROLE", "PADDLE_LOG_DIR", "POD_NAME", "PADDLE_NNODES"}
+OURS = {
+    *("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
+    *("POD_IP", "PADDLE_ROLE", "PADDLE_LOG_DIR", "POD_NAME", "PADDLE_NNODES"),
+}
 """POD_IP was set for the launcher when recorded; the others are the newer launcher's, which the older one has not."""
 DEVICES = {"CUDA_VISIBLE_DEVICES", "XPU_VISIBLE_DEVICES", "FLAGS_selected_gpus", "FLAGS_selected_xpus"}
 """The older launcher hides all devices but one from each worker, also on machines without any; here lists stay as found."""
