@@ -17,6 +17,7 @@ from slaunch.agent.logs import open_log, prepare, tail
 from slaunch.agent.memory import Memory
 from slaunch.agent.silence import Watched
 from slaunch.agent.values import Failure
+from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
 from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
@@ -110,7 +111,7 @@ class Crew:
         """The workers that wait will not be started."""
         place = self._place
         for spec in self._waiting[0]:
-            never = Failure(spec.rank, spec.local_rank, place.node, place.host, 0, 0, 0, time.time(), told=True)
+            never = Failure(spec.rank, spec.local_rank, place.node, place.host, 0, 0, 0, wall_s(), told=True)
             self.events.append(WorkerExited(spec.rank, never))
         self._waiting = (), {}
 
@@ -225,7 +226,7 @@ class Crew:
         pid, status = os.waitpid(worker.pid, os.WNOHANG)
         if pid == 0:
             return False
-        now = time.time()
+        now = wall_s()
         worker.ended = True
         self._guardian.ended(worker.pid)
         if worker.pidfd >= 0:

@@ -11,6 +11,7 @@ import os
 import time
 from typing import Any
 
+from slaunch.clock import wall_s
 from slaunch.frozen import asdict
 
 
@@ -26,7 +27,7 @@ class Journal:
     def note(self, kind: str, **fields: Any) -> None:
         """One line."""
         if not self._dead:
-            entry = {"time_s": round(time.time(), 6), "mono_s": round(time.monotonic(), 6), "kind": kind, **fields}
+            entry = {"time_s": round(wall_s(), 6), "mono_s": round(time.monotonic(), 6), "kind": kind, **fields}
             self._lines.append(json.dumps(entry, separators=(",", ":")) + "\n")
 
     def value(self, kind: str, value: Any) -> None:

@@ -36,6 +36,7 @@ from slaunch.agent.silence import Silence
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
 from slaunch.channel.star import Lost, Message, Star
+from slaunch.clock import wall_s
 
 IDLE_S = 0.5
 """The loop looks at the channel's heartbeats this often when nothing happens."""
@@ -124,11 +125,11 @@ class Loop:
                 self._orphans = True
             else:
                 sender = f"{describe(arrived.pid)} of user {arrived.uid}" if arrived.pid else ""
-                self._arrived.append(SignalArrived(arrived.number, sender, time.time()))
+                self._arrived.append(SignalArrived(arrived.number, sender, wall_s()))
 
     def _heard(self, item: Message | Lost) -> Event:
         if isinstance(item, Lost):
-            return AgentGone(item.index, item.why, time.time())
+            return AgentGone(item.index, item.why, wall_s())
         return AgentSaid(item.sender, unpack(item.body), self._star.clock_offset_s(item.sender))
 
     def _do(self, action: Action) -> None:

@@ -20,6 +20,7 @@ from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Star
+from slaunch.clock import wall_s
 from slaunch.frozen import replace
 from slaunch.options import Options
 from slaunch.plan.modes.logs import serves
@@ -42,7 +43,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         base_env: what the workers inherit.
         options: for the grace, the logs and the console.
     """
-    started_s = time.time()
+    started_s = wall_s()
     signals = Signals()
     become_subreaper()
     mark = f"{os.getpid()}.{os.urandom(8).hex()}"
@@ -122,7 +123,7 @@ def report(plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes:
         len(plan.nodes),
         plan.log_dir,
         started_s,
-        time.time(),
+        wall_s(),
         notes,
     )
 
