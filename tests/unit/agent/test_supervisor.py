@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from slaunch.agent.events import WorkersHeard, WorkersSilent
-from slaunch.agent.messages import Decided, NodeEnded, StopWorkers, pack, unpack
+from slaunch.agent import hub_side
+from slaunch.agent.events import AgentGone, AgentSaid, Tick, WorkersHeard, WorkersSilent
+from slaunch.agent.hub_side import Hub
+from slaunch.agent.messages import Decided, NodeEnded, Silent, StopWorkers, pack, unpack
 from slaunch.agent.node_side import KILL_S, LEFTOVER_S
 from slaunch.agent.values import Look, Verdict
 
@@ -380,3 +382,9 @@ def test_a_failure_before_the_time_limit_is_the_cause() -> None:
     world.exit(1, 5, 90.0)
     world.run()
     assert (verdict(world).outcome, verdict(world).code) == ("failure", 5)
+
+
+def test_after_its_verdict_the_hub_says_nothing_more() -> None:
+    hub = Hub(("n0", "n1"), 3.0, frozenset({0, 1}), decided=Verdict("success", 0))
+    for event in (AgentGone(1, "closed", 0.0), AgentSaid(1, NodeEnded(1)), AgentSaid(1, Silent((look(1),))), Tick()):
+        assert hub_side.step(hub, event, 100.0) == (hub, ())
