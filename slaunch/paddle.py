@@ -5,4 +5,5 @@ import sys
 from slaunch.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main(["paddle", *sys.argv[1:]]))
+    sys.argv.insert(1, "paddle")
+    sys.exit(main())

@@ -13,7 +13,9 @@ from slaunch.errors import SlaunchError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slaunch with `argv` (default: the process's own) and return its exit code."""
     hold_standard_files()
-    args = called_as(sys.argv[0], sys.argv[1:]) if argv is None else list(argv)
+    if argv is None:
+        sys.argv[1:] = called_as(sys.argv[0], sys.argv[1:])  # what a command for other nodes is made of
+    args = list(sys.argv[1:] if argv is None else argv)
     env = dict(os.environ)
     try:
         return _command(args, env)

@@ -169,12 +169,20 @@ def read_options(argv: Sequence[str], env: Env) -> Options:
     Raises:
         UsageError: naming the option, variable or file, and the bad text; or no program was named.
     """
-    if argv and argv[0] in DIALECTS:
-        made = import_module(DIALECTS[argv[0]]).read(argv[1:], env)
+    given = split(argv, TABLE)
+    dialect = dialect_of(argv, given.program)
+    if dialect and given.program:
+        made = import_module(dialect).read(given.program.args, env, from_line(TABLE, given))
         assert isinstance(made, Options)
         return made
-    given = split(argv, TABLE)
     return settle(given.program, with_mode(beneath(from_line(TABLE, given), env)), ())
+
+
+def dialect_of(argv: Sequence[str], program: Program | None) -> str:
+    """The module of another launcher's command line, if its word stands in the program's place; "" if not, or after `--`."""
+    if program is None or program.kind != "script" or argv[: -len(program.args) - 1][-1:] == ["--"]:
+        return ""
+    return DIALECTS.get(program.target, "")
 
 
 def beneath(line: Mapping[str, Value], env: Env) -> dict[str, Value]:

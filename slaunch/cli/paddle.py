@@ -41,14 +41,19 @@ CLOUD = ("PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM")
 """Variables by which PaddleCloud describes a job, if all are there."""
 
 
-def read(argv: Sequence[str], env: Env) -> Options:
+def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
     """`Options` from Paddle's command line and variables, and beneath them slaunch's own.
+
+    Args:
+        argv: what follows the word `paddle`.
+        env: the environment.
+        before: slaunch's own options in front of that word.
 
     Raises:
         UsageError: naming the option or variable, and the bad text.
     """
     given = split(argv, TABLE)
-    line = from_line(TABLE, given)
+    line = {**before, **from_line(TABLE, given)}
     skip = OUTPUTS if in_worker(env) else ()
     variables = {**endpoint_variables(env, skip), **cloud(env, skip), **from_env(DIALECT, env, skip)}
     env_first = bool((line.get("paddle_precedence") or variables.get("paddle_precedence") or Value(False, "")).value)

@@ -123,15 +123,20 @@ DIRECT: Mapping[str, str] = {
 """Options that are slaunch's own under another name, with the field of `Options`."""
 
 
-def read(argv: Sequence[str], env: Env) -> Options:
+def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
     """`Options` from torchrun's command line and variables, and beneath them slaunch's own.
+
+    Args:
+        argv: what follows the word `torchrun`.
+        env: the environment.
+        before: slaunch's own options in front of that word.
 
     Raises:
         UsageError: naming the option or variable, and the bad text.
     """
     given = split(argv, TABLE)
     line = from_line(TABLE, given)
-    own = {field: value for field, value in line.items() if not field.startswith("torchrun_")}
+    own = {**before, **{field: value for field, value in line.items() if not field.startswith("torchrun_")}}
     theirs = {**from_env(DIALECT, env), **{field: value for field, value in line.items() if field not in own}}
     options = {field.removeprefix("torchrun_"): value for field, value in theirs.items()}
     default = {"one_per": Value("node", "torchrun's default"), **shown({})}

@@ -62,10 +62,11 @@ def test_called_by_a_link_of_that_name(here: Path) -> None:
     assert len(re.findall("ROLE_NAME=actor", done.stdout)) == 2
 
 
-def test_w37_p13_more_nodes_than_there_are(here: Path) -> None:
-    done = run(here, "torchrun", "--nnodes", "2", "show.py")
-    assert done.returncode == 2
-    assert "--nnodes=2" in done.stderr
+def test_f315_more_nodes_than_start_in_time(here: Path) -> None:
+    done = run(here, "--rendezvous-timeout", "1", "torchrun", "--nnodes", "2", "show.py")
+    assert done.returncode == 69
+    assert "slaunch: cannot " in done.stderr and "nodes" in done.stderr
+    assert shown(done.stdout) == []
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,19 @@ def test_f321_w49_command_line_before_environment_before_default():
     assert options.origins["grace_s"] == "default"
 
 
+@pytest.mark.parametrize("dialect", ["torchrun", "paddle", "fleetrun"])
+def test_own_options_may_stand_before_another_launchers_word(dialect):
+    options = read_options(["--network", "ib0", "--master", "n1:7", dialect, "--nnodes", "2", "a.py", "x"], {})
+    assert (options.network, options.master, options.nnodes, options.program.args) == ("ib0", "n1:7", (2, 2), ("x",))
+
+
+def test_a_program_of_such_a_name_is_named_after_two_dashes():
+    assert read_options(["--network", "ib0", "--", "torchrun", "--nnodes", "2"], {}).program == Program(
+        "torchrun", ("--nnodes", "2")
+    )
+    assert read_options(["-m", "torchrun"], {}).program == Program("torchrun", (), "module")
+
+
 def test_bad_variable_is_named():
     with pytest.raises(UsageError, match="SLAUNCH_NPROC_PER_NODE"):
         read_options(["a.py"], {"SLAUNCH_NPROC_PER_NODE": "-3"})
