@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import NoReturn
 
 from slaunch.agent.linux import set_name
 from slaunch.agent.process import MARK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 BYE = b"bye\n"
 GIVE_UP_S = 10.0

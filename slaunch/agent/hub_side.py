@@ -20,7 +20,7 @@ from slaunch.agent.messages import (
 )
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
 from slaunch.agent.values import Failure, Look, Lost, Stopped, Verdict
-from slaunch.agent.verdict import Findings, decide, is_settled, odd_ones
+from slaunch.agent.verdict import KEPT, Findings, decide, earliest, is_settled, odd_ones
 from slaunch.frozen import dataclass, field, replace
 from slaunch.node.values import Problem
 
@@ -113,19 +113,19 @@ def on_tick(hub: Hub, now: float) -> Result:
 
 def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
     """A worker failed: everybody stops."""
-    found = replace(hub.found, failures=(*hub.found.failures, failure))
+    found = replace(hub.found, failures=earliest(hub.found.failures, failure), failed=hub.found.failed + 1)
     return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
 
 
 def on_stop_asked(hub: Hub, stopped: Stopped, grace_s: float, now: float) -> Result:
     """An agent was signalled: everybody stops."""
-    found = replace(hub.found, stops=(*hub.found.stops, stopped))
+    found = replace(hub.found, stops=earliest(hub.found.stops, stopped))
     return order_stop(replace(hub, found=found), program_signal(stopped.signal), grace_s, now)
 
 
 def on_cannot_start(hub: Hub, sender: int, problem: Problem, now: float) -> Result:
     """A node could not start its workers: everybody stops."""
-    found = replace(hub.found, problems=(*hub.found.problems, (hub.hosts[sender], problem)))
+    found = replace(hub.found, problems=(*hub.found.problems, (hub.hosts[sender], problem))[:KEPT])
     return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
 
 
@@ -175,8 +175,8 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
     found = replace(
         hub.found,
         ended=hub.found.ended + message.ended,
-        stuck=hub.found.stuck + message.stuck,
-        spoken=hub.found.spoken + spoken,
+        stuck=(hub.found.stuck + message.stuck)[:KEPT],
+        spoken=earliest(hub.found.spoken, *spoken),
     )
     hub, actions = on_clients_done(replace(hub, found=found, pending=hub.pending - {sender}), sender, now)
     hub, more = maybe_decide(hub, now)
@@ -187,7 +187,8 @@ def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result
     """An agent is gone. Once its workers have ended well, that harms nobody."""
     if index not in hub.pending:
         return hub, ()
-    found = replace(hub.found, lost=(*hub.found.lost, Lost(index, hub.hosts[index], why, time_s)))
+    lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], why, time_s))
+    found = replace(hub.found, lost=lost, gone=hub.found.gone + 1)
     hub, actions = order_stop(replace(hub, found=found, pending=hub.pending - {index}), signal.SIGTERM, hub.grace_s, now)
     hub, more = maybe_decide(hub, now)
     return hub, actions + more
@@ -205,7 +206,7 @@ def maybe_decide(hub: Hub, now: float) -> Result:
 def on_deadline(hub: Hub) -> Result:
     """Decide with what is known; nodes that have not answered count as lost."""
     silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
-    return give_verdict(replace(hub, found=replace(hub.found, silent=silent)))
+    return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))))
 
 
 def give_verdict(hub: Hub) -> Result:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
 
 from slaunch.clock import wall_s
 from slaunch.frozen import asdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Journal:

@@ -60,6 +60,8 @@ HURRY_S = {signal.SIGINT: 2.0}
 HURRY_OTHER_S = 10.0
 """Grace left after a second request to stop: someone at the keyboard presses Ctrl-C again."""
 
+TAILS = 2
+"""How many failed workers of a node the hub hears the last lines of."""
 SPOKEN = 4
 """How many workers of a node may explain themselves after they had been told to end: the hub need not hear thousands."""
 
@@ -161,8 +163,9 @@ def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
         node = replace(node, spoken=(*node.spoken, event.failure)[:SPOKEN])
     if event.failure is None or event.failure.told:
         return node, (Tell(HUB, ClientsDone()),) if only_services(node, event.rank) else ()
-    node = replace(node, failures=(*node.failures, event.failure))
-    return also((Tell(HUB, WorkerFailed(event.failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
+    failure = event.failure if len(node.failures) < TAILS else replace(event.failure, tail=())
+    node = replace(node, failures=(*node.failures, failure))
+    return also((Tell(HUB, WorkerFailed(failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
 
 
 def only_services(node: Node, gone: int) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
-from typing import NoReturn
 
 from slaunch.agent.linux import die_with_parent
 from slaunch.node.mempolicy import set_policy
 from slaunch.plan.values import WorkerSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 MARK = "SLAUNCH_MARK"
 """Variable with a number of this agent alone: by it the guardian knows what stems from this agent's workers."""

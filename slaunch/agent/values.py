@@ -116,6 +116,8 @@ class Verdict:
         problem: what kept a node from starting its workers, and `problem_host` its host.
         stuck: processes that could not be killed.
         ended: number of workers that ended with code 0.
+        failed: number of workers that failed by themselves; `others` has the earliest of them, without their last lines.
+        gone: number of agents that went away; `lost` has the earliest of them.
         hung: in a hang, the workers that did something else than most; a few of all if there is no such.
     """
 
@@ -130,6 +132,24 @@ class Verdict:
     stuck: tuple[Stuck, ...] = ()
     ended: int = 0
     hung: tuple[Look, ...] = ()
+    failed: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most memory that a worker held.
+
+    Attributes:
+        rank, host: which worker.
+        host_bytes: of the machine's memory, in its largest process; 0 = not known.
+        device_bytes: of its devices' memory, in all its processes, sampled once a second; 0 = not known.
+    """
+
+    rank: int
+    host: str
+    host_bytes: int
+    device_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -145,6 +165,7 @@ class RunReport:
         started_s, ended_s: seconds since the epoch.
         notes: further remarks, one line each.
         reason: why the scheduler stopped the job, in words; "" if it did not, or does not tell.
+        peaks: the most memory that each worker held, as far as it is known.
     """
 
     verdict: Verdict
@@ -159,3 +180,4 @@ class RunReport:
     ended_s: float
     notes: tuple[str, ...] = ()
     reason: str = ""
+    peaks: tuple[Peak, ...] = ()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 
 from slaunch.agent.cause import is_stop
 from slaunch.agent.values import Failure, Look, Lost, Stopped, Stuck, Verdict
 from slaunch.errors import AgentLostError, HangError, TimeLimitError
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 from slaunch.node.values import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T", bound="Failure | Lost | Stopped")
 
 SUSPECT_S = 8.0
 """A node that falls silent is noticed up to this long after the workers elsewhere felt it (heartbeat time-out and a margin)."""
@@ -21,17 +28,21 @@ BUSY_CPU = 0.5
 """Share of a CPU from which on a worker counts as busy."""
 ODD_SHOWN = 4
 
+KEPT = 64
+SHOWN = 16
+"""Further failures in the verdict, which goes to every node."""
+
 _DEADLY_REQUESTS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL})
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the hub has heard, in the order of arrival; times by its own clock.
+    """What the hub has heard; times by its own clock. Of each kind the earliest `KEPT` only: 100,000 workers may fail together.
 
     Attributes:
-        failures: workers that failed by themselves.
+        failures: workers that failed by themselves, and `failed` their number.
         spoken: workers that ended after they had been told to, but explain themselves.
-        lost: agents that went away before their workers had ended.
+        lost: agents that went away before their workers had ended, and `gone` their number, silent ones included.
         silent: agents that did not answer when the job was being stopped; that explains nothing.
         stops: signals to agents that ask for a stop.
         problems: host name and problem of nodes that could not start their workers.
@@ -49,8 +60,15 @@ class Findings:
     problems: tuple[tuple[str, Problem], ...] = ()
     stuck: tuple[Stuck, ...] = ()
     ended: int = 0
+    failed: int = 0
+    gone: int = 0
     hung: tuple[Look, ...] = ()
     expired: bool = False
+
+
+def earliest(items: tuple[T, ...], *new: T) -> tuple[T, ...]:
+    """With some more, by time; no more than are kept."""
+    return tuple(sorted((*items, *new), key=lambda item: item.time_s))[:KEPT]
 
 
 def is_settled(found: Findings) -> bool:
@@ -96,14 +114,16 @@ def decide(found: Findings) -> Verdict:
         verdict.outcome,
         verdict.code,
         first,
-        failures[1:],
-        found.lost + found.silent,
+        tuple(replace(failure, tail=()) for failure in failures[1 : 1 + SHOWN]),
+        (found.lost + found.silent)[:KEPT],
         verdict.stopped,
         verdict.problem,
         verdict.problem_host,
         found.stuck,
         found.ended,
         found.hung,
+        found.failed,
+        found.gone,
     )
 
 
@@ -127,7 +147,7 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
 def odd_ones(looks: tuple[Look, ...]) -> tuple[Look, ...]:
     """Those of the silent workers that do something else than most; the first few of all if no kind is in the majority."""
     kinds = [(look.cpu > BUSY_CPU, look.state == "T", look.wchan) for look in looks]
-    common = max(kinds, key=kinds.count)
+    common = Counter(kinds).most_common(1)[0][0]
     odd = tuple(look for look, kind in zip(looks, kinds, strict=True) if kind != common)
     return (odd if odd and 2 * len(odd) < len(looks) else looks)[:ODD_SHOWN]
 

@@ -51,8 +51,9 @@ def _signal_headline(verdict: Verdict) -> str:
 
 
 def _lost_headline(verdict: Verdict) -> str:
-    gone = ", ".join(f"node {lost.node} ({lost.host})" for lost in verdict.lost)
-    return f"lost the agent on {gone}: {verdict.lost[0].why}"
+    named = ", ".join(f"node {lost.node} ({lost.host})" for lost in verdict.lost[:OTHERS_SHOWN])
+    more = f" and {verdict.gone - OTHERS_SHOWN} more" if verdict.gone > OTHERS_SHOWN else ""
+    return f"lost the agent on {named}{more}: {verdict.lost[0].why}"
 
 
 def _start_headline(verdict: Verdict) -> str:
@@ -139,9 +140,10 @@ def also(verdict: Verdict) -> list[str]:
     if verdict.hung:
         return []
     shown = [f"{worker_name(failure)}: {ending(failure)}" for failure in verdict.others[:OTHERS_SHOWN]]
-    if len(verdict.others) > OTHERS_SHOWN:
-        shown.append(f"{len(verdict.others) - OTHERS_SHOWN} more workers failed by themselves")
-    lost = verdict.lost[1:] if verdict.outcome == "lost" else verdict.lost
+    more = verdict.failed - (verdict.first is not None and not verdict.first.told) - len(shown)
+    if more > 0:
+        shown.append(f"{counted(more, 'more worker')} failed by themselves")
+    lost = () if verdict.outcome == "lost" else verdict.lost[:OTHERS_SHOWN]
     return shown + [f"node {gone.node} ({gone.host}): {gone.why}" for gone in lost]
 
 

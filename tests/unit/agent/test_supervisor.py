@@ -13,6 +13,7 @@ from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Decided, NodeEnded, Silent, StopWorkers, pack, unpack
 from slaunch.agent.node_side import KILL_S, LEFTOVER_S
 from slaunch.agent.values import Look, Verdict
+from slaunch.agent.verdict import SHOWN
 
 from .world import HANG_S, PATIENCE_S, WALL, World
 
@@ -388,3 +389,14 @@ def test_after_its_verdict_the_hub_says_nothing_more() -> None:
     hub = Hub(("n0", "n1"), 3.0, frozenset({0, 1}), decided=Verdict("success", 0))
     for event in (AgentGone(1, "closed", 0.0), AgentSaid(1, NodeEnded(1)), AgentSaid(1, Silent((look(1),))), Tick()):
         assert hub_side.step(hub, event, 100.0) == (hub, ())
+
+
+def test_what_the_verdict_carries_is_bounded_however_many_fail() -> None:
+    world = World(50, 8)
+    for rank in range(400):
+        world.exit(rank, 1 + rank % 7, 1.0)
+    world.run()
+    result = verdict(world)
+    assert len(result.others) == SHOWN
+    assert SHOWN < result.failed <= 400
+    assert len(str(pack(Decided(result)))) < 20_000

@@ -60,11 +60,19 @@ def test_a_server_is_called_one() -> None:
 
 
 def test_others_are_few_lines_however_many() -> None:
-    others = tuple(replace(FIRST, rank=10 + i) for i in range(1000))
-    text = render(report(Verdict("failure", 1, FIRST, others)))
+    others = tuple(replace(FIRST, rank=10 + i) for i in range(16))
+    text = render(report(Verdict("failure", 1, FIRST, others, failed=1001)))
     assert "rank 10 on n2: exit code 1" in text
     assert f"{1000 - OTHERS_SHOWN} more workers failed by themselves" in text
     assert text.count("\n") < 25
+    assert "failed by themselves" not in render(report(Verdict("failure", 1, FIRST, others[:2], failed=3)))
+
+
+def test_many_lost_agents_are_counted() -> None:
+    lost = tuple(Lost(i, f"n{i}", "silent for 6.0 s", 1_700_000_012.0) for i in range(64))
+    text = render(report(Verdict("lost", 75, lost=lost, gone=9000)))
+    assert "node 4 (n4) and 8995 more: silent for 6.0 s" in text
+    assert text.count("\n") < 10
 
 
 def test_stopped_by_a_signal() -> None:
