@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slaunch.allocation.values import Shell, Task
-from slaunch.errors import AllocationError, RendezvousError, UsageError
+from slaunch.errors import AllocationError, RendezvousError
 from slaunch.frozen import replace
 from slaunch.options import Options
 
@@ -11,12 +11,11 @@ from slaunch.options import Options
 def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Options]:
     """Check the number of nodes that the user wants, and return what follows from it.
 
-    A step that slaunch starts itself gets as many nodes as the user wants, at most all. An address to meet at is dropped, with a
+    A machine alone is let through: nodes that are started by hand meet later. A step that slaunch starts itself gets as many nodes as the user wants, at most all. An address to meet at is dropped, with a
     note, where a scheduler or MPI started all tasks.
 
     Raises:
         AllocationError: the launcher has fewer or more nodes than the user says.
-        UsageError: several nodes are wanted of a machine alone, without a place to meet.
     """
     if options.nnodes != (0, 0):
         standing = check_nodes(standing, options)
@@ -38,14 +37,6 @@ def check_nodes(standing: Task | Shell, options: Options) -> Task | Shell:
         return replace(standing, shape=replace(standing.shape, nodes=min(most, known)))
     known = len(standing.allocation.nodes)
     alone = standing.slot.size == 1 and known <= 1
-    if alone and least > 1:
-        if options.master:
-            return standing
-        raise UsageError(
-            f"start on {wanted(options)} nodes",
-            f"{source(options)}, but one task alone was started, and no --master tells where to meet",
-            "start it with srun or mpirun, or name --master HOST:PORT on every node",
-        )
     if known and not alone and not least <= known <= most:
         raise disagreement(standing, options, known)
     return standing

@@ -29,6 +29,7 @@ WELCOME = {"say": "welcome"}
 class Peer:
     """A spoke that has been let in."""
 
+    rank: int
     hello: Hello
     link: Link
     last: float = -1.0  # when it was heard last, by tick's clock; -1.0 before the first tick
@@ -46,11 +47,21 @@ class Hub:
         size: number of peers, this one included.
         door: who may come in.
         pulse: heartbeats; None = by size.
+        numbered: whether the spokes know their ranks. If not, each comes under a random number, until `renumber`.
     """
 
     is_hub = True
 
-    def __init__(self, listeners: list[socket.socket], rank: int, size: int, door: Door, pulse: Pulse | None = None):
+    def __init__(
+        self,
+        listeners: list[socket.socket],
+        rank: int,
+        size: int,
+        door: Door,
+        *,
+        pulse: Pulse | None = None,
+        numbered: bool = True,
+    ) -> None:
         allow_open_files(size)
         self.index = rank
         self.size = size
@@ -60,6 +71,7 @@ class Hub:
         self._gone: dict[int, str] = {}
         self._watch = Watch()
         self._door = door
+        self._numbered = numbered
         self._pulse = pulse or Pulse.for_size(size)
         self._listeners = list(listeners)
         self._guests: dict[Guest, None] = {}  # in order of arrival
@@ -144,6 +156,22 @@ class Hub:
         """Ranks that are not here, ascending."""
         return [rank for rank in range(self.size) if rank != self.index and rank not in self.peers]
 
+    def renumber(self, ranks: Mapping[int, int], own: int, size: int) -> None:
+        """Give everybody another rank; what has come in under the old ones should have been taken.
+
+        Args:
+            ranks: new rank of each spoke by its old one; who is not in it is dropped.
+            own: new rank of the hub.
+            size: new number of peers.
+        """
+        for old, peer in self.peers.items():
+            if old in ranks:
+                peer.rank = ranks[old]
+            else:
+                self._drop(peer.link)
+        self.peers = {peer.rank: peer for old, peer in self.peers.items() if old in ranks}
+        self.index, self.size, self._gone = own, size, {}
+
     def close_door(self) -> None:
         """Nobody else comes in."""
         for listener in self._listeners:
@@ -188,6 +216,8 @@ class Hub:
     def _objection(self, hello: Hello) -> str:
         """Why a spoke of our own job may not come in; "" if it may."""
         here = self.peers.get(hello.rank)
+        if not self._numbered:
+            return "" if hello.size == self.size else f"wants a meeting of {hello.size} nodes, but this is one of {self.size}"
         if hello.size != self.size or hello.rank >= self.size:
             return f"is task {hello.rank} of {hello.size}, but this is a meeting of {self.size}"
         if hello.rank == self.index:
@@ -202,7 +232,7 @@ class Hub:
         old = self.peers.pop(guest.hello.rank, None)
         if old:  # the same process on a second connection: its first one is broken, even if we do not know it yet
             self._drop(old.link)
-        guest.peer = Peer(guest.hello, guest.link)
+        guest.peer = Peer(guest.hello.rank, guest.hello, guest.link)
         self.peers[guest.hello.rank] = guest.peer
         self._watch.remove(guest.link.sock)
         self._watch.add(guest.link.sock, lambda: self._peer_ready(guest.peer))
@@ -231,7 +261,7 @@ class Hub:
         if frame.flags & PULSE:
             self._measure(peer, frame)
         else:
-            self._inbox.append(Message(peer.hello.rank, frame.body, frame.blob))
+            self._inbox.append(Message(peer.rank, frame.body, frame.blob))
 
     def _measure(self, peer: Peer, frame: Frame) -> None:
         trip = time.monotonic() - peer.asked[0]
@@ -254,7 +284,7 @@ class Hub:
         self._watch.writing(peer.link.sock, peer.link.waiting)
 
     def _lose(self, peer: Peer, why: str) -> None:
-        rank = peer.hello.rank
+        rank = peer.rank
         self._drop(peer.link)
         if self.peers.get(rank) is peer:
             del self.peers[rank]

@@ -19,7 +19,7 @@ from hashlib import sha256
 
 from slaunch.channel.door import Door
 from slaunch.channel.handshake import HandshakeError
-from slaunch.errors import RendezvousError
+from slaunch.errors import RendezvousError, UsageError
 from slaunch.frozen import dataclass
 
 VARIABLE = "SLAUNCH_SECRET"
@@ -27,6 +27,7 @@ VARIABLE = "SLAUNCH_SECRET"
 FOLDER_VARIABLE = "SLAUNCH_SECRET_DIR"
 """Folder for the file; by default `.slaunch` in the home directory. All nodes must see it."""
 SECRET_BYTES = 32
+LEAST_LETTERS = 16
 
 
 def fresh() -> bytes:
@@ -60,8 +61,12 @@ def offer(identity: str, env: Mapping[str, str]) -> Offered:
 
     Raises:
         RendezvousError: none of the ways works here.
+        UsageError: the environment's secret is no good.
     """
     if VARIABLE in env:
+        if len(env[VARIABLE]) < LEAST_LETTERS:
+            seen = f"{VARIABLE} has {len(env[VARIABLE])} letters"
+            raise UsageError("protect the job's network channel", seen, f"give it at least {LEAST_LETTERS}")
         return Offered(Door(identity, given(env), "given"))
     secret = fresh()
     try:
@@ -95,15 +100,11 @@ def find(identity: str, env: Mapping[str, str], by: str, hint: str) -> bytes:
 
 
 def given(env: Mapping[str, str]) -> bytes:
-    """The secret of the environment."""
+    """The secret of the environment: any text of some length, slaunch's own or the user's."""
     text = env.get(VARIABLE, "")
-    try:
-        secret = bytes.fromhex(text)
-    except ValueError:
-        secret = b""
-    if len(secret) < SECRET_BYTES:
-        raise HandshakeError(f"has its secret from {VARIABLE}, which is not set to one here")
-    return secret
+    if len(text) < LEAST_LETTERS:
+        raise HandshakeError(f"has its secret from {VARIABLE}, which is not set to at least {LEAST_LETTERS} letters here")
+    return sha256(text.encode()).digest()
 
 
 def credential(identity: str, secret: bytes) -> str:

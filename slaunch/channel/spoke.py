@@ -71,6 +71,10 @@ class Spoke:
         """Not for spokes."""
         raise ValueError("only the hub sends to all")
 
+    def renumber(self, index: int, size: int) -> None:
+        """Take the place that the hub has given."""
+        self.index, self.size = index, size
+
     def tick(self, now: float) -> None:
         """Notice a silent hub; its heartbeats are answered as they come."""
         asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: the hub is not to blame

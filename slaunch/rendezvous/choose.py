@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from slaunch.allocation.values import Task
 from slaunch.errors import MissingToolError, UsageError
 from slaunch.frozen import dataclass
+from slaunch.options import Options
+from slaunch.rendezvous.endpoints import ETCD
 from slaunch.rendezvous.library import find_library
 from slaunch.rendezvous.pmi import NONE, fits, read_interface
 
-WAYS = ("auto", "mpi", "slurm")
+WAYS = ("auto", "mpi", "slurm", "tcp", "etcd")
 
 
 @dataclass(frozen=True)
@@ -26,30 +28,42 @@ class Choice:
     reason: str
 
 
-def choose(task: Task, way: str, env: Mapping[str, str]) -> Choice:
+def choose(task: Task, options: Options, env: Mapping[str, str]) -> Choice:
     """Decide how to meet, from what is alike on all tasks of a healthy job.
 
     Args:
         task: this task.
-        way: what the user asked for: "auto" or a way by name.
+        options: what the user asked for.
         env: the environment.
 
     Raises:
         UsageError: there is no such way.
         MissingToolError: no way can work here.
     """
-    if task.slot.size == 1:
-        return Choice(("none",), "one task only")
+    way = options.rendezvous
     if way not in WAYS:
         raise UsageError("choose the way of meeting", f"--rendezvous {way}", f"use one of {', '.join(WAYS)}")
+    if task.slot.size == 1:
+        return by_hand(way, options)
     return auto(task, env) if way == "auto" else Choice((way,), f"--rendezvous {way}")
+
+
+def by_hand(way: str, options: Options) -> Choice:
+    """One task that no launcher has peers for: it meets others only where the user speaks of more nodes."""
+    least, most = options.nnodes
+    if most <= 1 or (least <= 1 and not options.master):
+        return Choice(("none",), "one task only")
+    if options.master.startswith(ETCD) or way == "etcd":
+        return Choice(("etcd",), f"--master {options.master}")
+    wanted = str(least) if least == most else f"{least}:{most}"
+    return Choice(("tcp",), f"--master {options.master}" if options.master else f"--nnodes {wanted} without a scheduler")
 
 
 def auto(task: Task, env: Mapping[str, str]) -> Choice:
     """MPI where library and process manager match, else the first node's port.
 
     Where tasks share a node, each becomes its worker with the process manager's identity, which serves for one MPI_Init only
-    (MPICH and Open MPI 4 abort at a second one): there the meeting leaves it to the program, if the nodes can be reached otherwise.
+    (MPICH and Open MPI 4 abort at a second one): there the meeting leaves it to the program, if the nodes are known.
     """
     if task.allocation.nodes and any(count > 1 for count in task.allocation.tasks_per_node):
         return Choice(("slurm",), "each task becomes its worker, and may want MPI for itself")

@@ -33,15 +33,27 @@ class StarGatherer:
         secret: the secret by which the tasks found each other.
         names: a name for each rank, for messages.
         patience_s: how long the hub may wait for the last task after this one has joined.
+        hub_rank: rank of the hub.
+
+    Attributes:
+        rank, size: this task's place.
     """
 
     def __init__(
-        self, star: Hub | Spoke, rank: int, secret: bytes, names: Callable[[int], str], patience_s: float = 0.0
+        self,
+        star: Hub | Spoke,
+        rank: int,
+        secret: bytes,
+        names: Callable[[int], str],
+        *,
+        patience_s: float = 0.0,
+        hub_rank: int = HUB,
     ) -> None:
         self.secret = secret
+        self.rank, self.size = rank, star.size
+        self.lasts = (rank if star.is_hub else hub_rank) == HUB
         self._patience_s = patience_s
         self._star = star
-        self._rank = rank
         self._names = names
         self._round = 0
         self._given_away = False
@@ -58,7 +70,7 @@ class StarGatherer:
         return self._contribute(self._star, payload, deadline)
 
     def _collect(self, hub: Hub, payload: bytes, deadline: float) -> list[bytes]:
-        parts = {self._rank: payload}
+        parts = {self.rank: payload}
         for item in listen_to(hub, lambda: len(parts) < hub.size, deadline):
             if isinstance(item, Lost):
                 raise self._fail(f"{self._names(item.index)} left: {item.why}", "look for that task's own message")

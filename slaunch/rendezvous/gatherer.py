@@ -42,10 +42,15 @@ class Gatherer(Protocol):
     """Tasks that have found each other.
 
     Attributes:
+        rank, size: this task's place among them. The launcher's, unless the tasks were started one by one.
         secret: the job's secret, if the tasks needed one to meet; else b"".
+        lasts: whether they met over a channel that can be the agents' (its hub is task 0).
     """
 
+    rank: int
+    size: int
     secret: bytes
+    lasts: bool
 
     def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
         """Everybody's payload, in task-rank order.

@@ -115,7 +115,7 @@ def meet(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str],
         SlaunchError: a node has a local error; all tasks raise it.
     """
     ground = Ground(task, facts, options, env, say)
-    choice = choose(task, options.rendezvous, env)
+    choice = choose(task, options, env)
     if choice.ways == ("none",):
         return alone(ground, choice.reason)
     return together(ground, choice)
@@ -166,7 +166,7 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
     gatherer = WAYS[way](ground, deadline)
     control: list[socket.socket] = []
     try:
-        if ground.task.slot.rank == 0 and needs_new_star(gatherer, ground):
+        if gatherer.rank == 0 and needs_new_star(gatherer, ground):
             from slaunch.channel.listen import listen
 
             control += listen([address.ip for address in ground.facts.addresses], 0)
@@ -180,12 +180,13 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
             sock.close()
         raise
     everybody = tuple(card.facts for card in cards)
-    return Meeting(Membership(everybody, ground.task.slot.rank, 0, way, reason, secret), ground, gatherer, control)
+    return Meeting(Membership(everybody, gatherer.rank, 0, way, reason, secret), ground, gatherer, control)
 
 
 def needs_new_star(gatherer: Gatherer, ground: Ground) -> bool:
     """Whether the agents need a channel of their own: after MPI, and where node names need not lead to the network asked for."""
-    return not gatherer.secret or bool(ground.options.network)
+    by_name = gatherer.lasts and ground.task.slot.size > 1
+    return not gatherer.lasts or (by_name and bool(ground.options.network))
 
 
 def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: float) -> tuple[list[Card], bytes]:
@@ -196,11 +197,13 @@ def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: fl
     from slaunch.rendezvous.check import read_cards
     from slaunch.rendezvous.codec import Card, encode_card
 
-    slot = ground.task.slot
-    secret = fresh() if slot.rank == 0 and not gatherer.secret else b""
+    rank, size, allocation = gatherer.rank, gatherer.size, ground.task.allocation
+    secret = fresh() if rank == 0 and not gatherer.secret else b""
     facts = replace(ground.facts, control_port=control_port)
-    nodes = sha256(" ".join(ground.task.allocation.nodes).encode()).hexdigest()[:12]
-    card = Card(slot.rank, slot.size, nodes, secret, facts)
+    nodes = allocation.nodes
+    if ground.task.slot.size != size:  # started one by one: each knows of itself only, and counts as a node even beside another
+        nodes, facts = (), replace(facts, machine=f"{facts.machine}/{rank}")
+    card = Card(rank, size, sha256(" ".join(nodes).encode()).hexdigest()[:12], secret, facts)
     cards = read_cards(gatherer.allgather(encode_card(card), deadline))
     return cards, gatherer.secret or cards[0].secret
 
@@ -227,4 +230,23 @@ def by_slurm(ground: Ground, deadline: float) -> Gatherer:
     return meet_by_slurm(ground, deadline)
 
 
-WAYS: Mapping[str, Callable[[Ground, float], Gatherer]] = {"mpi": by_mpi, "slurm": by_slurm}
+def by_tcp(ground: Ground, deadline: float) -> Gatherer:
+    """See `tcp`."""
+    from slaunch.rendezvous.tcp import meet_by_tcp
+
+    return meet_by_tcp(ground, deadline)
+
+
+def by_etcd(ground: Ground, deadline: float) -> Gatherer:
+    """See `etcd`."""
+    from slaunch.rendezvous.etcd import meet_by_etcd
+
+    return meet_by_etcd(ground, deadline)
+
+
+WAYS: Mapping[str, Callable[[Ground, float], Gatherer]] = {
+    "mpi": by_mpi,
+    "slurm": by_slurm,
+    "tcp": by_tcp,
+    "etcd": by_etcd,
+}

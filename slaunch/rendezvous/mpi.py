@@ -62,10 +62,11 @@ class MpiGatherer:
     """
 
     secret = b""
+    lasts = False
 
     def __init__(self, child: Child, rank: int, size: int, fallback: bool) -> None:
         self._child: Child | None = child
-        self._rank, self._size = rank, size
+        self.rank, self.size = rank, size
         self._fallback = fallback
 
     def allgather(self, payload: bytes, deadline: float) -> list[bytes]:
@@ -83,16 +84,16 @@ class MpiGatherer:
             raise
 
     def _exchange(self, child: Child, payload: bytes, deadline: float) -> list[bytes]:
-        child.write(LENGTH.pack(self._rank) + zlib.compress(payload, 1), deadline)
-        return [child.read(deadline) for _ in range(self._size)]
+        child.write(LENGTH.pack(self.rank) + zlib.compress(payload, 1), deadline)
+        return [child.read(deadline) for _ in range(self.size)]
 
     def _ordered(self, parts: list[bytes]) -> list[bytes]:
         if VOID in parts:
             raise UnusableError("another task has given MPI up")
         by_rank = {LENGTH.unpack_from(part)[0]: part for part in parts}
-        if len(by_rank) != self._size:
+        if len(by_rank) != self.size:
             raise UnusableError(f"two of its processes have the same rank: {sorted(by_rank)}")
-        return [zlib.decompress(by_rank[rank][LENGTH.size :]) for rank in range(self._size)]
+        return [zlib.decompress(by_rank[rank][LENGTH.size :]) for rank in range(self.size)]
 
     def star(self) -> Star | None:
         """MPI is no channel."""

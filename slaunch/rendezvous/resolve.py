@@ -19,6 +19,11 @@ def resolve(name: str) -> tuple[str, ...]:
 
 def look_up(name: str, limit_s: float = LIMIT_S) -> tuple[str, ...]:
     """What the system's resolver says in time, without loopback and link-local addresses."""
+    return tuple(ip for ip in resolve_any(name, limit_s) if usable(ip))
+
+
+def resolve_any(name: str, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+    """All that the system's resolver says in time; a numeric address is itself."""
     found: list[str] = []
     done = _thread.allocate_lock()
     done.acquire()
@@ -33,7 +38,7 @@ def look_up(name: str, limit_s: float = LIMIT_S) -> tuple[str, ...]:
 
     _thread.start_new_thread(ask, ())  # the resolver itself knows no limit
     done.acquire(timeout=limit_s)
-    return tuple(dict.fromkeys(ip for ip in found if usable(ip)))
+    return tuple(dict.fromkeys(found))
 
 
 def by_slurm(name: str) -> tuple[str, ...]:

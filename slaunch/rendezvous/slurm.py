@@ -94,7 +94,8 @@ def join(identity: str, ground: Ground, deadline: float) -> StarGatherer:
         tell_seldom(ground, where),
     )
     spoke, known = find_hub(dialer, where, ground, deadline)
-    return StarGatherer(spoke, task.slot.rank, known, lambda rank: name_of(task, rank), ground.options.rendezvous_timeout_s)
+    patience_s = ground.options.rendezvous_timeout_s
+    return StarGatherer(spoke, task.slot.rank, known, lambda rank: name_of(task, rank), patience_s=patience_s)
 
 
 def targets(identity: str, ground: Ground, deadline: float) -> list[Target]:

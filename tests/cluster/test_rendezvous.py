@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 
 import pytest
 from support.cluster import CHECKOUT, Cluster, Result
 from support.jobs import MPICH, OPENMPI4, OPENMPI5, folder_in, interpreter
 
 from slaunch.channel import munge
+from slaunch.channel.secret import VARIABLE, fresh_text, given
 
 TASK = os.path.join(CHECKOUT, "tests", "programs", "meet.py")
 ALL = ("-N4", "--ntasks-per-node=1")
@@ -246,9 +248,7 @@ def test_munge_gives_the_secret_where_slaunch_did_not_start_the_step(cluster: Cl
 
 
 def test_the_environments_secret_is_used_where_it_is_there(cluster: Cluster) -> None:
-    import hashlib
-
-    secret = os.urandom(32)
-    done, found = meet(cluster, SLAUNCH_SECRET=secret.hex())
+    secret = fresh_text()
+    done, found = meet(cluster, SLAUNCH_SECRET=secret)
     assert_met(done, found)
-    assert {each["secret"] for each in found.values()} == {hashlib.sha256(secret).hexdigest()}
+    assert {each["secret"] for each in found.values()} == {sha256(given({VARIABLE: secret})).hexdigest()}

@@ -57,6 +57,36 @@ class Job:
         return tasks
 
 
+@dataclass
+class ByHand(Job):
+    """Nodes that are started one by one: each is alone as far as its launcher knows.
+
+    Attributes:
+        master: where they meet.
+        ranks: numbers that nodes ask for, by the order of their start.
+    """
+
+    master: str = ""
+    nnodes: tuple[int, int] = (0, 0)
+    ranks: Mapping[int, int] = field(default_factory=dict)
+
+    def task(self, rank: int) -> Task:
+        return Task(Allocation("plain", nodes=("here",), tasks_per_node=(1,), root="here"), Slot(0, 1, 0))
+
+    def start(self, rank: int, use: Callable[[Meeting], object] = lambda meeting: None) -> Tasklet:
+        wanted = self.nnodes if self.nnodes != (0, 0) else (self.size, self.size)
+        options = replace(
+            self.options,
+            rendezvous="auto",
+            master=self.master,
+            nnodes=wanted,
+            node_rank=self.ranks.get(rank, -1),
+            job_id=self.job,
+            origins={"rendezvous_timeout_s": "command line"},
+        )
+        return Tasklet(self, rank, use, options)
+
+
 class Tasklet(threading.Thread):
     """One task.
 
@@ -66,8 +96,11 @@ class Tasklet(threading.Thread):
         said: what it said.
     """
 
-    def __init__(self, job: Job, rank: int, use: Callable[[Meeting], object]) -> None:
+    def __init__(
+        self, job: Job, rank: int, use: Callable[[Meeting], object] = lambda meeting: None, options: Options | None = None
+    ) -> None:
         super().__init__()
+        self.options = options or job.options
         self.job, self.rank, self.use = job, rank, use
         self.result: object = None
         self.error: SlaunchError | None = None
@@ -76,9 +109,10 @@ class Tasklet(threading.Thread):
 
     def run(self) -> None:
         job, rank = self.job, self.rank
-        say = self.said.append if rank == 0 else lambda line: None
+        alone = job.task(rank).slot.size == 1
+        say = self.said.append if rank == 0 or alone else lambda line: None
         try:
-            with meet(job.task(rank), job.facts(rank), job.options, job.env, say) as meeting:
+            with meet(job.task(rank), job.facts(rank), self.options, job.env, say) as meeting:
                 self.result = self.use(meeting)
         except SlaunchError as error:
             self.error = error

@@ -62,7 +62,7 @@ def make_hub(
 ) -> tuple[Hub, int]:
     """A hub at a free port of the loopback interface, and that port."""
     listeners = listen([LOCAL], 0)
-    return Hub(listeners, 0, size, Door(identity, secret), pulse), int(listeners[0].getsockname()[1])
+    return Hub(listeners, 0, size, Door(identity, secret), pulse=pulse), int(listeners[0].getsockname()[1])
 
 
 def caller(rank: int = 1, size: int = 2, identity: str = IDENTITY, instance: str = "") -> Caller:
@@ -124,3 +124,17 @@ def drain(sock: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return said
+
+
+def wait_for_one(star: Hub | Spoke, limit_s: float = 20.0) -> Message | Lost | None:
+    """The first that comes in; None after the limit."""
+    end = time.monotonic() + limit_s
+    with selectors.DefaultSelector() as selector:
+        star.register(selector)
+        while time.monotonic() < end:
+            for key, _ in selector.select(0.1):
+                key.data()
+            taken = star.take()
+            if taken:
+                return taken[0]
+    return None

@@ -7,6 +7,7 @@ import pytest
 
 from slaunch.channel import munge, secret
 from slaunch.channel.handshake import HandshakeError
+from slaunch.errors import UsageError
 
 IDENTITY = "cluster/42/0/0/0"
 
@@ -26,16 +27,26 @@ def test_the_environments_secret_comes_first(env):
     env[secret.VARIABLE] = secret.fresh_text()
     offered = secret.offer(IDENTITY, env)
     assert (offered.door.by, offered.door.hint, offered.path) == ("given", "", "")
-    assert offered.door.secret.hex() == env[secret.VARIABLE]
     assert secret.find(IDENTITY, env, "given", "") == offered.door.secret
     offered.withdraw()
 
 
-@pytest.mark.parametrize("value", [None, "", "zz", "abcd"])
+def test_a_secret_of_the_users_own_will_do():
+    long = {secret.VARIABLE: "correct horse battery staple"}
+    assert secret.find(IDENTITY, long, "given", "") == secret.offer(IDENTITY, long).door.secret
+    assert secret.find(IDENTITY, {secret.VARIABLE: "another text of some length"}, "given", "") != secret.offer(IDENTITY, long).door.secret
+
+
+@pytest.mark.parametrize("value", [None, "", "too short"])
 def test_a_spoke_without_the_environments_secret_says_so(value):
     env = {} if value is None else {secret.VARIABLE: value}
-    with pytest.raises(HandshakeError, match="has its secret from SLAUNCH_SECRET, which is not set to one here"):
+    with pytest.raises(HandshakeError, match="has its secret from SLAUNCH_SECRET, which is not set to at least 16 letters here"):
         secret.find(IDENTITY, env, "given", "")
+
+
+def test_a_short_secret_is_the_users_error():
+    with pytest.raises(UsageError, match="SLAUNCH_SECRET has 3 letters"):
+        secret.offer(IDENTITY, {secret.VARIABLE: "abc"})
 
 
 def test_a_file_where_there_is_no_munge(no_munge, env, tmp_path):

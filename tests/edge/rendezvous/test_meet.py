@@ -1,13 +1,12 @@
 """Meetings over real sockets on this machine: agreement, absence, deadlines, strangers."""
 
 import os
-import selectors
 import socket
 import time
 
 import pytest
 from support.meetings import Job
-from support.stars import LOCAL
+from support.stars import LOCAL, wait_for_one
 
 from slaunch.channel import secret
 from slaunch.channel.listen import close_all, listen
@@ -71,19 +70,6 @@ def test_equal_plans_agree_and_the_star_stays():
     tasks = Job(4).run(use)
     assert [task.error for task in tasks] == [None] * 4
     assert [task.result for task in tasks] == [True] + [Message(0, {"go": 1})] * 3
-
-
-def wait_for_one(star, limit_s=20.0):
-    end = time.monotonic() + limit_s
-    with selectors.DefaultSelector() as selector:
-        star.register(selector)
-        while time.monotonic() < end:
-            for key, _ in selector.select(0.1):
-                key.data()
-            taken = star.take()
-            if taken:
-                return taken[0]
-    return None
 
 
 def test_different_plans_are_told_by_all():

@@ -10,7 +10,6 @@ import pytest
 from slaunch.allocation.claims import heed
 from slaunch.allocation.values import Allocation, Shell, Slot, StepShape, Task
 from slaunch.cli.options import read_options
-from slaunch.errors import UsageError
 
 WAYS = {
     "collective, one machine": (
@@ -94,6 +93,6 @@ def test_f4_f5_in_an_allocation_of_two_nodes_the_master_is_not_needed(way, stand
     assert len(heeded.notes) == bool(options.master)
 
 
-def test_f12_several_nodes_need_a_place_to_meet():
-    with pytest.raises(UsageError, match="--master"):
-        heed(ALONE, read_options(["paddle", "--nnodes=2", "train.py"], {}))
+def test_f12_f99_nodes_that_are_started_by_hand_meet_later():
+    options = read_options(["paddle", "--nnodes=2", "train.py"], {})
+    assert heed(ALONE, options) == (ALONE, options)

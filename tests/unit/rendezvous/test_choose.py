@@ -4,6 +4,7 @@ import pytest
 
 from slaunch.allocation.values import Allocation, Slot, Task
 from slaunch.errors import MissingToolError, UsageError
+from slaunch.options import Options, Program
 from slaunch.rendezvous.choose import choose
 from slaunch.rendezvous.library import INTEL, MPICH, OPENMPI, Library
 from slaunch.rendezvous.pmi import NONE, PALS, PMI1, PMI2, PMIX, Interface, fits, read_interface
@@ -45,22 +46,45 @@ def test_p63_p64_who_understands_what():
     assert understood == {(OPENMPI, PMIX), *((kind, it) for kind in (MPICH, INTEL) for it in (PMI1, PMI2, PALS))}
 
 
+def options(way="auto", nnodes=(0, 0), master=""):
+    return Options(Program("train.py"), rendezvous=way, nnodes=nnodes, master=master)
+
+
+AUTO = options()
+
+
 def test_one_task_needs_no_meeting():
-    assert choose(task(size=1), "auto", {}).ways == ("none",)
-    assert choose(task(size=1), "mpi", {}).ways == ("none",)
+    assert choose(task(size=1), AUTO, {}).ways == ("none",)
+    assert choose(task(size=1), options("mpi"), {}).ways == ("none",)
+    assert choose(task(size=1), options(nnodes=(1, 4)), {}).ways == ("none",)
+
+
+@pytest.mark.parametrize(
+    ("nnodes", "master", "way"),
+    [
+        ((2, 2), "", "tcp"),
+        ((2, 2), "n1:6000", "tcp"),
+        ((1, 2), "n1:6000", "tcp"),
+        ((2, 2), "etcd://n1:2379", "etcd"),
+        ((1, 1), "n1:6000", "none"),
+    ],
+)
+def test_f4_f5_f98_f99_nodes_that_are_started_by_hand(nnodes, master, way):
+    assert choose(task(size=1), options(nnodes=nnodes, master=master), {}).ways == (way,)
 
 
 def test_what_the_user_asks_for_is_done():
-    assert choose(task(), "slurm", SRUN_PMIX).ways == ("slurm",)
-    assert choose(task(), "mpi", {}).ways == ("mpi",)
+    assert choose(task(), options("slurm"), SRUN_PMIX).ways == ("slurm",)
+    assert choose(task(), options("mpi"), {}).ways == ("mpi",)
+    assert choose(task(), options("tcp", master="n1:6000"), SRUN_PMIX).ways == ("tcp",)
     with pytest.raises(UsageError, match="auto, mpi, slurm"):
-        choose(task(), "carrier-pigeon", {})
+        choose(task(), options("carrier-pigeon"), {})
 
 
 def test_p56_tasks_that_become_workers_leave_mpi_to_the_program():
     shared = Task(Allocation("slurm", "7", "0", ("n1", "n2"), (2, 1)), Slot(0, 3, 0))
-    assert choose(shared, "auto", SRUN_PMI2).ways == ("slurm",)
-    assert choose(shared, "mpi", SRUN_PMI2).ways == ("mpi",)
+    assert choose(shared, AUTO, SRUN_PMI2).ways == ("slurm",)
+    assert choose(shared, options("mpi"), SRUN_PMI2).ways == ("mpi",)
 
 
 def abi(name):
@@ -80,7 +104,7 @@ def abi(name):
     ],
 )
 def test_p53_p64_auto_takes_mpi_only_where_library_and_plugin_match(library, env, ways):
-    choice = choose(task(), "auto", {**env, **abi(library)})
+    choice = choose(task(), AUTO, {**env, **abi(library)})
     assert choice.ways == ways
     assert f"MPI4PY_MPIABI={library}" in choice.reason
 
@@ -88,7 +112,7 @@ def test_p53_p64_auto_takes_mpi_only_where_library_and_plugin_match(library, env
 def test_auto_needs_every_task_to_decide_alike():
     """The decision uses nothing that differs between the tasks of a healthy job: rank and node leave it as it is."""
     choices = {
-        choose(Task(task().allocation, Slot(rank, 8, 0, node)), "auto", {**SRUN_PMI2, "PMI_RANK": str(rank), **abi("mpich")})
+        choose(Task(task().allocation, Slot(rank, 8, 0, node)), AUTO, {**SRUN_PMI2, "PMI_RANK": str(rank), **abi("mpich")})
         for rank in range(8)
         for node in range(2)
     }
@@ -97,11 +121,11 @@ def test_auto_needs_every_task_to_decide_alike():
 
 def test_where_nothing_can_work_the_error_says_why():
     with pytest.raises(MissingToolError) as error:
-        choose(task(nodes=()), "auto", {**HYDRA, **abi("openmpi")})
+        choose(task(nodes=()), AUTO, {**HYDRA, **abi("openmpi")})
     assert "mpi4py's library is Open MPI" in error.value.seen
     assert "PMI-1 (PMI_FD)" in error.value.seen
     assert "does not tell which nodes take part" in error.value.seen
 
 
 def test_under_mpirun_alone_there_is_no_second_way():
-    assert choose(task(nodes=()), "auto", {**HYDRA, **abi("mpich")}).ways == ("mpi",)
+    assert choose(task(nodes=()), AUTO, {**HYDRA, **abi("mpich")}).ways == ("mpi",)

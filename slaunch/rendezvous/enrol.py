@@ -1,0 +1,125 @@
+"""The node to which the others come: it lets them in, numbers them, and closes the door."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+
+from slaunch.channel import secret
+from slaunch.channel.hub import Hub
+from slaunch.channel.listen import close_all
+from slaunch.channel.star import Lost
+from slaunch.errors import RendezvousError
+from slaunch.rendezvous.assemble import strangers
+from slaunch.rendezvous.by_hand import SLOWEST_TELL_S, bounds, by_hand_deadline, identity, new_token, own_wish
+from slaunch.rendezvous.gather import TELL_S, StarGatherer, announce, listen_to
+from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.seats import Wish, assign
+
+LAST_CALL_S = 10.0
+"""Where the user wants at least and at most so many nodes: go without more of them after so long without a new one."""
+
+
+def serve(
+    listeners: list[socket.socket],
+    ground: Ground,
+    deadline: float,
+    meanwhile: Callable[[], None] = lambda: None,
+    at_last: Callable[[], None] = lambda: None,
+) -> StarGatherer:
+    """Let the others in, number them, and close the door.
+
+    Args:
+        listeners: where they come to; closed in the end.
+        ground: what this node has to go on.
+        deadline: when to give up (monotonic).
+        meanwhile: called several times a second while waiting.
+        at_last: called when enough are here; may still refuse.
+    """
+    try:
+        offered = secret.offer(identity(ground), ground.env)
+    except BaseException:
+        close_all(listeners)
+        raise
+    own = new_token()
+    hub = Hub(listeners, own, bounds(ground)[1], offered.door, numbered=False)
+    try:
+        wishes = {own: own_wish(ground, serves=True)}
+        enrol(hub, wishes, ground, by_hand_deadline(ground, deadline), meanwhile)
+        at_last()
+        hosts = seat(hub, wishes, own)
+    except RendezvousError as error:
+        announce(hub, error)
+        hub.close()
+        raise
+    finally:
+        offered.withdraw()
+    return StarGatherer(hub, hub.index, offered.door.secret, lambda rank: f"node {rank} ({hosts[rank]})")
+
+
+def enrol(hub: Hub, wishes: dict[int, Wish], ground: Ground, deadline: float, meanwhile: Callable[[], None]) -> None:
+    """Collect the others' words until there are enough; who leaves before that was never there.
+
+    Raises:
+        RendezvousError: there are not enough in time.
+    """
+    least, most = bounds(ground)
+    state = Waiting(least, most)
+
+    def waiting() -> bool:
+        meanwhile()
+        return state.goes_on(len(wishes), hub, ground)
+
+    for item in listen_to(hub, waiting, deadline):
+        if isinstance(item, Lost):
+            wishes.pop(item.index, None)
+        elif "wish" in item.body:
+            rank, ip, host = item.body["wish"]
+            wishes[item.sender] = Wish(rank, ip, host)
+        state.changed()
+    if len(wishes) < least:
+        here = ", ".join(wish.host for wish in wishes.values())
+        raise RendezvousError(
+            "meet the other nodes",
+            f"{len(wishes)} of {least} nodes are here ({here}){strangers(hub)}",
+            "start slaunch on the other nodes, with the same --master; --rendezvous_timeout_s waits longer",
+        )
+
+
+class Waiting:
+    """How long to wait for how many, and when to say so."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+        self._pause_s = TELL_S
+        self._tell = time.monotonic() + TELL_S
+        self._since = time.monotonic()
+
+    def changed(self) -> None:
+        """Somebody has come or gone: the last call begins anew."""
+        self._since = time.monotonic()
+
+    def goes_on(self, here: int, hub: Hub, ground: Ground) -> bool:
+        """Whether to wait on."""
+        now = time.monotonic()
+        if here < self.most and now > self._tell:
+            self._pause_s = min(2 * self._pause_s, SLOWEST_TELL_S)
+            self._tell = now + self._pause_s
+            ground.say(f"waiting for {self.most - here} more of {self.most} nodes{strangers(hub)}")
+        return here < self.least or (here < self.most and now - self._since < LAST_CALL_S)
+
+
+def seat(hub: Hub, wishes: Mapping[int, Wish], own: int) -> dict[int, str]:
+    """Number everybody and tell them; returns the hosts by rank.
+
+    Raises:
+        RendezvousError: the numbers that were asked for do not fit.
+    """
+    ranks = assign(wishes, hub.size)
+    for token, rank in ranks.items():
+        if token != own:
+            hub.send(token, {"seat": rank, "of": len(ranks), "hub": ranks[own]})
+    hub.close_door()
+    hub.renumber(ranks, ranks[own], len(ranks))
+    return {rank: wishes[token].host for token, rank in ranks.items()}

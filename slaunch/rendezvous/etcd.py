@@ -1,0 +1,156 @@
+"""Meeting of nodes that were started by hand, at an etcd that all of them reach: it tells them which of them serves.
+
+Whoever comes first puts its addresses under a key of the job, in a transaction that only one can win, with a lease that ends when
+it does; the others read the key and join, as in `tcp`. Before the server tells anybody that enough are there it makes sure, in a
+transaction, that the key is still its own. etcd is not needed any more then. The key:
+
+    /slaunch/<job>/server       {"ips": [...], "port": n, "nonce": "..."}, afterwards removed, or {"closed": "..."} for a minute
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from slaunch.channel.dial import Target
+from slaunch.channel.listen import close_all, listen
+from slaunch.errors import RendezvousError
+from slaunch.rendezvous.by_hand import bounds, by_hand_deadline, identity
+from slaunch.rendezvous.endpoints import parse_master
+from slaunch.rendezvous.enrol import serve
+from slaunch.rendezvous.etcd_client import Etcd, EtcdError
+from slaunch.rendezvous.gather import StarGatherer
+from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.join import join
+
+LEASE_S = 10
+"""A server that has died is forgotten after so long."""
+CLOSED_S = 60
+"""Where more nodes may come than must: late ones are kept from making a second world for so long."""
+LOOK_S = 0.5
+
+
+class MovedError(Exception):
+    """Another node serves now, or none."""
+
+
+def meet_by_etcd(ground: Ground, deadline: float) -> StarGatherer:
+    """Meet at `--master etcd://…`.
+
+    Raises:
+        RendezvousError: etcd does not answer, or not enough nodes have come in time, or their numbers do not fit together.
+        UsageError: `--master` is malformed.
+    """
+    etcd, until = Etcd(parse_master(ground.options.master)), by_hand_deadline(ground, deadline)
+    found = f"no answer from {ground.options.master}"
+    while time.monotonic() < until:
+        try:
+            return compete(etcd, ground, deadline)
+        except MovedError as error:
+            found = str(error)
+        except EtcdError as error:
+            found = f"etcd: {error}"
+        time.sleep(LOOK_S)
+    todo = "look whether etcd runs at --master and can be reached from this node"
+    failure = RendezvousError("meet the other nodes", found, todo)
+    failure.local = True
+    raise failure
+
+
+def compete(etcd: Etcd, ground: Ground, deadline: float) -> StarGatherer:
+    """Serve if nobody else does, else join.
+
+    Raises:
+        MovedError: who was to be joined is gone.
+    """
+    key, lease = f"/slaunch/{identity(ground)}/server", etcd.grant(LEASE_S)
+    listeners = listen([address.ip for address in ground.facts.addresses], 0)
+    try:
+        own = entry(listeners)
+        there = etcd.create(key, own, lease)
+        if there == own:
+            office = Office(etcd, key, own, lease, closes=bounds(ground)[0] != bounds(ground)[1])
+            return serve(listeners, ground, deadline, office.keep, office.leave)
+    finally:
+        close_all(listeners)  # those of a server are closed already, when all are there
+    etcd.revoke(lease)
+    return join(targets(there), ground, deadline, watch(etcd, key, there))
+
+
+def entry(listeners: Sequence[socket.socket]) -> str:
+    """What the server tells of itself."""
+    ips = [sock.getsockname()[0] for sock in listeners]
+    return json.dumps({"ips": ips, "port": listeners[0].getsockname()[1], "nonce": os.urandom(8).hex()})
+
+
+def targets(text: str) -> list[Target]:
+    """Where the server is.
+
+    Raises:
+        MovedError: it is none, or takes nobody in any more.
+    """
+    try:
+        told = json.loads(text or "{}")
+        if "closed" in told:
+            raise MovedError("the job has begun without this node")
+        return [(str(ip), int(told["port"])) for ip in told["ips"]]
+    except (ValueError, KeyError, TypeError):
+        raise MovedError("the key of the serving node is empty, or not slaunch's") from None
+
+
+def watch(etcd: Etcd, key: str, there: str) -> Callable[[Mapping[Target, str]], None]:
+    """For a dialer's `late`: the search ends when another node serves."""
+
+    def look(seen: Mapping[Target, str]) -> None:
+        try:
+            now = etcd.get(key)
+        except EtcdError:  # it may come back; meanwhile the server may be found without it
+            return
+        if now != there:
+            raise MovedError("the serving node has gone, or has begun without this one")
+
+    return look
+
+
+class Office:
+    """The server's key.
+
+    Args:
+        etcd, key: where it is.
+        own, lease: its value, and what it hangs on.
+        closes: whether late comers must be told that the job has begun.
+    """
+
+    def __init__(self, etcd: Etcd, key: str, own: str, lease: str, closes: bool) -> None:
+        self._etcd, self._key, self._own, self._lease = etcd, key, own, lease
+        self._closes = closes
+        self._due = time.monotonic() + LEASE_S / 3
+
+    def keep(self) -> None:
+        """Refresh the lease when it is due; a failure shows in `leave`."""
+        if time.monotonic() > self._due:
+            self._due = time.monotonic() + LEASE_S / 3
+            try:
+                self._etcd.keep_alive(self._lease)
+            except EtcdError:
+                pass
+
+    def leave(self) -> None:
+        """The roll is complete: give up the key.
+
+        Raises:
+            RendezvousError: it was not ours any more, so another node may serve as well.
+        """
+        closed = json.dumps({"closed": self._own}) if self._closes else ""
+        try:
+            lease = self._etcd.grant(CLOSED_S) if closed else "0"
+            if self._etcd.replace(self._key, self._own, closed, lease):
+                self._etcd.revoke(self._lease)
+                return
+            seen = "the key of this node has ended: etcd did not answer for too long, or this node stood still"
+        except EtcdError as error:
+            seen = f"etcd: {error}"
+        raise RendezvousError("make sure that only one node serves this job", seen, "look at etcd, and start the job again")
