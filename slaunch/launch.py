@@ -20,7 +20,7 @@ from slaunch.node.mempolicy import set_policy
 from slaunch.node.nics import read_listed
 from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
-from slaunch.node.values import NodeFacts, Problem
+from slaunch.node.values import Device, NodeFacts, Problem
 from slaunch.options import Options
 from slaunch.plan.build import build
 from slaunch.plan.commands import commands_of, in_container, interpreter, worker_argv
@@ -99,7 +99,7 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
         if plan.layout == "task":
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
-        return supervise(plan, meeting, reserved, options, env)
+        return supervise(plan, meeting, reserved, options, env, facts.devices)
 
 
 def remarks(options: Options) -> tuple[str, ...]:
@@ -162,13 +162,15 @@ def folder_to_check(options: Options, allocation: Allocation) -> str:
     return options.log_dir or "/".join((LOGS, job_name(options, allocation))).rstrip("/")
 
 
-def supervise(plan: Plan, meeting: Meeting, reserved: Reserved, options: Options, env: Mapping[str, str]) -> int:
+def supervise(  # noqa: PLR0917 - the stages' values
+    plan: Plan, meeting: Meeting, reserved: Reserved, options: Options, env: Mapping[str, str], devices: tuple[Device, ...]
+) -> int:
     """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
     node = plan.nodes[meeting.membership.rank]
     specs = crew(plan, node.index, env, options)
     star = meeting.star()
     reserved.release()
-    report = run(plan, node.index, specs, star, env, options)
+    report = run(plan, node.index, specs, star, env, options, devices)
     if report.speaks:
         tell(with_reason(report, env))
     return report.code

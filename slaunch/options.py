@@ -64,6 +64,7 @@ class Options:
         keep_env, drop_env: variable names or `PREFIX*` patterns that hygiene must leave alone, or must remove for workers.
         bind: CPU binding policy: "auto", "numa", "core", "none", "map:…" or "mask:…"; see `plan.binding`.
         bind_memory: NUMA nodes that workers' memory comes from: "auto", "preferred", "bind" or "none"; see `plan.memory`.
+        device_log: whether to sample devices while workers run: "auto" (where their driver tells), "yes" or "no".
         nics: network cards that libraries are told of: "auto" (those near each worker's devices) or "none"; see `plan.nics`.
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
@@ -119,6 +120,7 @@ class Options:
     bind: str = "auto"
     bind_memory: str = "auto"
     nics: str = "auto"
+    device_log: str = "auto"
     network: str = ""
     log_overwrite: bool = False
     hang_timeout_s: float = 0.0

@@ -29,7 +29,7 @@ SWEEP_S = 0.02
 
 @dataclass
 class Worker:
-    """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2)."""
+    """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2), `peak_bytes` known once it has ended."""
 
     spec: WorkerSpec
     pid: int
@@ -38,6 +38,7 @@ class Worker:
     log_start: int
     told: bool = False
     ended: bool = False
+    peak_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,14 @@ class Place:
 
 
 class Crew:
-    """Starts, signals, reaps and clears away this node's workers; tells what happened as events."""
+    """Starts, signals, reaps and clears away this node's workers; tells what happened as events.
+
+    Attributes:
+        workers: by rank.
+        events: what happened, to be taken from here.
+        sweep_due: when to look again at what is left of the workers.
+        spared: process ids of the agent's own helpers, which are no workers'.
+    """
 
     def __init__(
         self,
@@ -73,6 +81,7 @@ class Crew:
         self.workers: dict[int, Worker] = {}
         self.events: list[Event] = []
         self.sweep_due = float("inf")
+        self.spared: set[int] = set()
         self._place = place
         self._memory = Memory()
         self._selector = selector
@@ -217,17 +226,18 @@ class Crew:
                 os.close(worker.pidfd)
 
     def _descendants(self) -> list[int]:
-        return tree.descendants(os.getpid(), (self._guardian.pid,))
+        return tree.descendants(os.getpid(), (self._guardian.pid, *self.spared))
 
     def _reap(self, worker: Worker) -> bool:
         """Take a worker's exit status if it has ended; whether it has."""
         if worker.ended:
             return True
-        pid, status = os.waitpid(worker.pid, os.WNOHANG)
+        pid, status, usage = os.wait4(worker.pid, os.WNOHANG)
         if pid == 0:
             return False
         now = wall_s()
         worker.ended = True
+        worker.peak_bytes = usage.ru_maxrss << 10  # getrusage(2): in kibibytes
         self._guardian.ended(worker.pid)
         if worker.pidfd >= 0:
             self._selector.unregister(worker.pidfd)

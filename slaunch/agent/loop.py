@@ -9,6 +9,7 @@ from collections import deque
 
 from slaunch._failpoint import failpoint
 from slaunch.agent import supervisor
+from slaunch.agent.aside import Aside
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew
 from slaunch.agent.events import (
@@ -31,7 +32,7 @@ from slaunch.agent.events import (
 )
 from slaunch.agent.journal import Journal
 from slaunch.agent.linux import read_signalfd
-from slaunch.agent.messages import Decided, pack, unpack
+from slaunch.agent.messages import Decided, NodeEnded, pack, unpack
 from slaunch.agent.silence import Silence
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
@@ -46,7 +47,15 @@ class Loop:
     """Everything that the loop serves."""
 
     def __init__(  # noqa: PLR0917 - one of each
-        self, state: supervisor.State, crew: Crew, star: Star, console: Console, journal: Journal, silence: Silence, signals: int
+        self,
+        state: supervisor.State,
+        crew: Crew,
+        star: Star,
+        console: Console,
+        journal: Journal,
+        silence: Silence,
+        aside: Aside,
+        signals: int,
     ) -> None:
         self.state = state
         self.verdict: Verdict | None = None
@@ -55,6 +64,7 @@ class Loop:
         self._console = console
         self._journal = journal
         self._silence = silence
+        self._aside = aside
         self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
@@ -82,13 +92,16 @@ class Loop:
         self._star.tick(now)
         for item in self._star.take():
             self._serve_crew()
-            self.feed(self._heard(item))
+            event = self._heard(item)
+            if not self._aside.take(event):
+                self.feed(event)
         if now >= self._silence.due:
             self._listen(now)
         if now >= supervisor.wake_at(self.state):
             self.feed(Tick())
         self._serve_crew()
         self._console.tick(now)
+        self._aside.tick(now)
         while self._star.notices:
             self._journal.note("channel", text=self._star.notices.popleft())
         self._journal.flush()
@@ -105,7 +118,7 @@ class Loop:
     def _timeout_s(self) -> float:
         if self._crew.events:
             return 0.0
-        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due, self._silence.due)
+        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due, self._silence.due, self._aside.due)
         return min(IDLE_S, max(0.0, due - time.monotonic()))
 
     def _serve_crew(self) -> None:
@@ -145,6 +158,8 @@ class Loop:
                 failpoint("agent.killing")
                 self._crew.kill()
             case Tell(to, message):
+                if isinstance(message, NodeEnded):
+                    self._aside.leave()
                 self._star.send(to, pack(message))
             case TellAll(message):
                 failpoint("agent.hub_decides" if isinstance(message, Decided) else "agent.hub_orders")

@@ -4,6 +4,7 @@
                    ClientsDone                            when only services still run on the node
                    Silent, Heard                          when no worker of the node has said anything for long, and when one has
                    NodeEnded                              when nothing of the node's workers is left
+                   Remark, Used                           news that no decision depends on
     hub → spokes   StopWorkers                            everybody stops
                    Decided                                the verdict: everybody ends with it
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from slaunch.agent.values import Failure, Look, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.values import Failure, Look, Lost, Peak, Stopped, Stuck, Verdict
 from slaunch.frozen import asdict, dataclass
 from slaunch.node.values import Problem
 
@@ -73,6 +74,20 @@ class NodeEnded:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """Something of a node that the user may want to know."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Used:
+    """The most memory that each of a node's workers held."""
+
+    peaks: tuple[Peak, ...]
+
+
+@dataclass(frozen=True)
 class StopWorkers:
     """Stop all workers: `signal` now, SIGKILL `grace_s` later. Of the ranks in `wanted` the last words are asked for."""
 
@@ -88,7 +103,9 @@ class Decided:
     verdict: Verdict
 
 
-Message = WorkerFailed | StopAsked | CannotStart | ClientsDone | Silent | Heard | NodeEnded | StopWorkers | Decided
+Message = (
+    WorkerFailed | StopAsked | CannotStart | ClientsDone | Silent | Heard | NodeEnded | Remark | Used | StopWorkers | Decided
+)
 
 
 def pack(message: Message) -> dict[str, Any]:
@@ -140,6 +157,8 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"]), tuple(map(_failure, fields["spoken"]))),
     "Silent": lambda fields: Silent(tuple(Look(**look) for look in fields["looks"])),
     "Heard": lambda fields: Heard(**fields),
+    "Remark": lambda fields: Remark(**fields),
+    "Used": lambda fields: Used(tuple(Peak(**peak) for peak in fields["peaks"])),
     "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
 }

@@ -6,22 +6,26 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from slaunch.agent import supervisor
+from slaunch.agent.aside import Aside
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.journal import Journal, since_start_s
 from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
-from slaunch.agent.node_side import PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.messages import pack
+from slaunch.agent.node_side import HUB, PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.process import MARK
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Star
 from slaunch.clock import wall_s
 from slaunch.frozen import replace
+from slaunch.node.values import Device
 from slaunch.options import Options
 from slaunch.plan.modes.logs import serves
 from slaunch.plan.values import Plan, WorkerSpec
@@ -31,7 +35,13 @@ FLUSH_S = 2.0
 
 
 def run(  # noqa: PLR0917 - the stages' values, in their order
-    plan: Plan, own_node: int, specs: tuple[WorkerSpec, ...], star: Star, base_env: Mapping[str, str], options: Options
+    plan: Plan,
+    own_node: int,
+    specs: tuple[WorkerSpec, ...],
+    star: Star,
+    base_env: Mapping[str, str],
+    options: Options,
+    devices: Sequence[Device] = (),
 ) -> RunReport:
     """Run one attempt of the job on this node and return how the whole job ended. Leaves signals that ask for a stop blocked.
 
@@ -42,6 +52,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         star: the agents' channel; closed in the end.
         base_env: what the workers inherit.
         options: for the grace, the logs and the console.
+        devices: this node's, as its own driver names them: those of the plan have stand-ins for long names.
     """
     started_s = wall_s()
     signals = Signals()
@@ -51,14 +62,17 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     console, journal = Console(out=1), Journal(plan.log_dir, own_node)
     journal.note("begin", since_start_s=round(since_start_s(), 4), job=plan.job, attempt=plan.attempt, digest=plan.digest)
     place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
+    aside = Aside(plan, own_node, options, journal, lambda message: star.send(HUB, pack(message)))
 
     def watch(worker: Worker) -> None:
         journal.note("started", rank=worker.spec.rank, pid=worker.pid)
         watch_output(console, worker, plan, options)
+        aside.started(worker)
 
     try:
         with selectors.DefaultSelector() as selector:
             crew = Crew(place, selector, mark, guardian, watch)
+            aside.attend(crew, selector, {**base_env, MARK: mark}, devices)
             try:
                 crew.start(specs, speaking(base_env, options))
                 services = frozenset(spec.rank for spec in specs if spec.service)
@@ -67,7 +81,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
                 hang_s = options.hang_timeout_s or inf
                 state = supervisor.start(own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s)
                 silence = Silence(options.hang_timeout_s, own_node, place.host)
-                verdict = Loop(state, crew, star, console, journal, silence, signals.descriptor).run(selector)
+                verdict = Loop(state, crew, star, console, journal, silence, aside, signals.descriptor).run(selector)
             finally:
                 crew.close()
         star.flush(FLUSH_S)
@@ -75,11 +89,13 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     finally:
         star.close()
         console.close()
+        aside.close()
         journal.close()
         guardian.dismiss()
         become_subreaper(False)
         signals.close()
-    return report(plan, own_node, verdict, started_s, (note,) if note else ())
+    told = report(plan, own_node, verdict, started_s, (*((note,) if note else ()), *aside.notes()))
+    return replace(told, peaks=aside.peaks())
 
 
 def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:

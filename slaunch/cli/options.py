@@ -29,6 +29,7 @@ from slaunch.cli.texts import (
     shell_words,
     truth,
     words,
+    yes_no_auto,
 )
 from slaunch.errors import UsageError
 from slaunch.frozen import names
@@ -105,6 +106,13 @@ ROWS: tuple[Row, ...] = (
         one_of("debug", "info", "warning"),
         "LEVEL",
         "what slaunch tells: debug (all settings), info (default), warning (no notes)",
+    ),
+    Row(
+        ("--device-log",),
+        "device_log",
+        yes_no_auto,
+        "BOOL|auto",
+        "sample use, memory, power and heat of devices into files beside the logs (default: auto, where their driver tells)",
     ),
     Row(("--tee",), "tee", ranks, "R,S,…", "ranks whose output is also shown on the console, none or all (default: 0)"),
     Row(("--grace",), "grace_s", seconds, "SECONDS", "time between the request to stop and SIGKILL (default: 15)"),

@@ -59,6 +59,15 @@ def truth(text: str) -> bool:
     return value
 
 
+def yes_no_auto(text: str) -> str:
+    """A truth word as "yes" or "no", or "auto"."""
+    if text.lower() == "auto":
+        return "auto"
+    if text.lower() not in TRUTH:
+        raise ValueError("must be true, false or auto")
+    return "yes" if truth(text) else "no"
+
+
 def shell_words(text: str) -> tuple[str, ...]:
     """Words as a shell splits them, quotes respected."""
     import shlex

@@ -41,6 +41,8 @@ class Sampling:
 
     def started(self, pid: int, rank: int) -> None:
         """A worker runs."""
+        if self._outer < 0:
+            return
         try:
             os.write(self._outer, b"%d %d\n" % (pid, rank))
         except (BlockingIOError, BrokenPipeError):  # it hangs, or has ended: the job goes on without
@@ -58,9 +60,15 @@ class Sampling:
             self.peaks[int(rank)] = int(count)
         return bool(data)
 
+    def stop(self) -> None:
+        """Let it end."""
+        if self._outer >= 0:
+            os.close(self._outer)
+            self._outer = -1
+
     def close(self, patience_s: float = 2.0) -> None:
         """Let it end, and kill it if it does not in time: a driver may hang, and even hold it back from dying for a while."""
-        os.close(self._outer)
+        self.stop()
         if not self._ended_within(patience_s):
             os.kill(self.pid, signal.SIGKILL)
             self._ended_within(patience_s)
