@@ -23,6 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _tell(error, env)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # e.g. `slaunch --help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere when Python ends
+        return 141  # 128 + SIGPIPE
 
 
 def hold_standard_files() -> None:

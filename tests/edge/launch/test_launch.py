@@ -52,3 +52,10 @@ def test_p59_no_framework_and_no_mpi_is_imported(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_help_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m slaunch --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() in ("0", "141")
+    assert done.stderr == ""
