@@ -153,22 +153,6 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Peak:
-    """The most memory that a worker held.
-
-    Attributes:
-        rank, host: which worker.
-        host_bytes: of the machine's memory, in its largest process; 0 = not known.
-        device_bytes: of its devices' memory, in all its processes, sampled once a second; 0 = not known.
-    """
-
-    rank: int
-    host: str
-    host_bytes: int
-    device_bytes: int = 0
-
-
-@dataclass(frozen=True)
 class RunReport:
     """One attempt of the job, as one agent tells it.
 
@@ -196,5 +180,4 @@ class RunReport:
     ended_s: float
     notes: tuple[str, ...] = ()
     reason: str = ""
-    peaks: tuple[Peak, ...] = ()
     peaks: tuple[Peak, ...] = ()
