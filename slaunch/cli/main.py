@@ -18,7 +18,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     env = dict(os.environ)
     try:
-        return _command(args, env)
+        code = _command(args, env)
+        sys.stdout.flush()
+        return code
     except SlaunchError as error:
         return _tell(error, env)
     except KeyboardInterrupt:

@@ -21,7 +21,10 @@ def test_every_error_is_in_the_table_of_exit_codes_with_its_code_and_meaning() -
     assert told == wanted
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}" for name in os.listdir(f"{CHECKOUT}/docs") if name.endswith(".md"))])
+PAGES = ["README.md", *(f"docs/{name}" for name in sorted(os.listdir(f"{CHECKOUT}/docs")) if name.endswith(".md"))]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name: str) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page(name))
     missing = [target for target in targets if not os.path.exists(os.path.join(CHECKOUT, os.path.dirname(name), target))]
