@@ -23,6 +23,8 @@ from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 from slaunch.plan.values import WorkerSpec
 
+SPARE_FDS = 8
+"""Descriptors that the agent must still be able to open once its workers run: for /proc, logs, the journal."""
 SWEEP_S = 0.02
 """How often to look at processes that have been told to go."""
 
@@ -126,7 +128,10 @@ class Crew:
 
     def _start_all(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
         """Start workers; the first problem ends the starting and is told as an event."""
+        spare: list[int] = []  # so that the agent can go on if the workers' pidfds use up all descriptors
         try:
+            while len(spare) < SPARE_FDS:
+                spare.append(os.open(os.devnull, os.O_RDONLY))
             prepare(self._place.log_dir)
             for spec in specs:
                 failpoint("agent.before_spawn")
@@ -137,6 +142,9 @@ class Crew:
         except OSError as error:  # no process, no descriptor, no memory
             seen = f"{error.strerror} on {self._place.host} after {len(self.workers)} of {len(specs)} workers"
             self.events.append(StartFailed(Problem(1, "start the workers", seen, "raise the limit that was hit (ulimit -a)")))
+        finally:
+            for descriptor in spare:
+                os.close(descriptor)
 
     def _start(self, spec: WorkerSpec, env: Mapping[str, str]) -> None:
         place = self._place

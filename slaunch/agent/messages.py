@@ -12,11 +12,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from slaunch.agent.values import Failure, Look, Lost, Peak, Stopped, Stuck, Verdict
 from slaunch.frozen import asdict, dataclass
 from slaunch.node.values import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True)

