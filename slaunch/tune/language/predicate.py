@@ -61,6 +61,10 @@ def compile_predicate(text: str, names: Set[str], aliases: Mapping[str, str]) ->
         part = _Builder(names, aliases).build(tree.body)
     except SyntaxError as error:
         raise PredicateError(f"it is no expression: {error.msg}") from None
+    except PredicateError:
+        raise
+    except ValueError as error:  # characters that no source text may have
+        raise PredicateError(f"it is no expression: {error}") from None
     except (RecursionError, MemoryError):
         raise PredicateError("it is nested too deeply") from None
     return lambda scope: bool(_answer(part, scope, text))
@@ -95,7 +99,7 @@ class _Builder:
     def _name(self, node: ast.Name) -> Part:
         name = self.aliases.get(node.id, node.id)
         if name not in self.names:
-            raise PredicateError(f"there is no dimension {node.id}{meant(node.id, [*self.names, *self.aliases])}")
+            raise PredicateError(f"there is no dimension {node.id}{meant(node.id, sorted({*self.names, *self.aliases}))}")
         return lambda scope: scope.get(name)
 
     def _boolop(self, node: ast.BoolOp) -> Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
 from slaunch.tune.space.candidates import Candidates
 from slaunch.tune.values import Cluster, Setting, Study, Value
@@ -17,6 +18,12 @@ def grid(study: Study, cluster: Cluster, values: Candidates) -> Iterator[Setting
             setting = {**degrees, **other}
             if divides(study, setting):
                 yield from refined(study, setting)
+
+
+def grid_size(study: Study, cluster: Cluster, values: Candidates) -> int:
+    """How many combinations there are, before any is looked at."""
+    others = prod(len(values[name]) for name in other_names(study, values))
+    return others * sum(1 for _ in degree_tuples(cluster.gpus, values))
 
 
 def degree_tuples(gpus: int, values: Candidates) -> Iterator[dict[str, Value]]:
@@ -45,11 +52,16 @@ def factors(left: int, lists: list[tuple[Value, ...]]) -> Iterator[tuple[int, ..
 
 def combinations(study: Study, values: Candidates) -> Iterator[dict[str, Value]]:
     """All combinations of the dimensions that are no degrees."""
-    further = [name for name in ("recompute_layers", "sequence_parallel", "optimizer_offload") if name in values]
-    names = ["sharding_stage", "micro_batch_size", "vpp_degree", "use_recompute", "recompute_granularity", *further]
-    names += [each.name for each in study.own]
+    names = other_names(study, values)
     for chosen in product(*(values[name] for name in names)):
         yield dict(zip(names, chosen, strict=True))
+
+
+def other_names(study: Study, values: Candidates) -> list[str]:
+    """The dimensions that are no degrees, in the order of the columns."""
+    further = [name for name in ("recompute_layers", "sequence_parallel", "optimizer_offload") if name in values]
+    names = ["sharding_stage", "micro_batch_size", "vpp_degree", "use_recompute", "recompute_granularity", *further]
+    return names + [each.name for each in study.own]
 
 
 def divides(study: Study, setting: Setting) -> bool:

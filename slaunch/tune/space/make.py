@@ -12,7 +12,7 @@ from slaunch.tune.language.strategy import compile_any
 from slaunch.tune.rules.config import Case, scope_of, why_not
 from slaunch.tune.rules.considered import Considered
 from slaunch.tune.space.candidates import candidates, estimated
-from slaunch.tune.space.grid import grid
+from slaunch.tune.space.grid import grid, grid_size
 from slaunch.tune.space.order import least_memory, prior_first
 from slaunch.tune.values import Cluster, Dropped, Outcome, Setting, Study
 
@@ -53,9 +53,10 @@ def make_space(study: Study, cluster: Cluster) -> Space:
 def sift(case: Case, study: Study, cluster: Cluster) -> Space:
     """The grid, parted by the rules."""
     kept, dropped = [], []
-    for number, setting in enumerate(grid(study, cluster, case.values)):
-        if number >= LARGEST:
-            raise UsageError("make the list of settings", f"more than {LARGEST} combinations", "narrow the ranges")
+    size = grid_size(study, cluster, case.values)
+    if size > LARGEST:
+        raise UsageError("make the list of settings", f"{size} combinations, more than {LARGEST}", "narrow the ranges")
+    for setting in grid(study, cluster, case.values):
         rule, reason = why_not(case, setting)
         if rule:
             dropped.append(Dropped(setting, rule, reason))

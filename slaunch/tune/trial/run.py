@@ -15,7 +15,7 @@ from collections.abc import Callable
 from slaunch.agent.linux import die_with_parent
 from slaunch.errors import MissingToolError
 from slaunch.tune.measure.logs import has_logs
-from slaunch.tune.trial.steps import end_steps
+from slaunch.tune.trial.steps import ask_steps, end_steps
 from slaunch.tune.trial.values import Ended, Order
 
 POLL_S = 0.1
@@ -99,16 +99,16 @@ def ended(why: str, code: int, began: float, first_log: float, left: str) -> End
 
 
 def stop(order: Order, process: subprocess.Popen[bytes]) -> str:
-    """End the trial: its step by Slurm, its command by signals. What is left of it in words; "" if nothing is."""
-    left = end_steps(order.slurm_job, order.step) if order.step else ""
+    """End the trial: ask its agents to stop, and kill after their grace. What is left in words; "" if nothing is."""
     if process.poll() is None:
-        send(process, signal.SIGTERM)
+        if not (order.step and ask_steps(order.slurm_job, order.step)):
+            send(process, signal.SIGTERM)
         if wait(process, order.grace_s + KILL_S) is None:
+            left = end_steps(order.slurm_job, order.step) if order.step else ""
             kill_group(process)
-            wait(process, KILL_S)
-    if order.step and not left:  # srun may have been waiting for nodes, and have started the step since
-        left = end_steps(order.slurm_job, order.step)
-    return left or ("" if process.poll() is not None else f"process {process.pid} cannot be killed")
+            if wait(process, KILL_S) is None:
+                return left or f"process {process.pid} cannot be killed"
+    return end_steps(order.slurm_job, order.step) if order.step else ""
 
 
 def wait(process: subprocess.Popen[bytes], patience_s: float) -> int | None:

@@ -10,7 +10,7 @@ from slaunch.slurm.client import ask
 
 Ask = Callable[[Sequence[str]], str]
 GONE_S = 60.0
-"""How long a cancelled step may take to go: Slurm waits for KillWait (30 s unless set) between SIGTERM and SIGKILL."""
+"""How long a cancelled step may take to go: Slurm kills its tasks, waits for them, and cleans up."""
 
 
 def steps_named(job: str, name: str, ask_slurm: Ask = ask) -> tuple[str, ...]:
@@ -24,13 +24,23 @@ def steps_named(job: str, name: str, ask_slurm: Ask = ask) -> tuple[str, ...]:
     return tuple(row[0] for row in rows if len(row) == 2 and row[1].startswith(name))
 
 
-def cancel(ids: Sequence[str], ask_slurm: Ask = ask) -> None:
-    """End these steps; one that has just ended by itself is no error."""
+def cancel(ids: Sequence[str], words: Sequence[str] = (), ask_slurm: Ask = ask) -> None:
+    """End these steps; one that has just ended by itself is no error. `words`: further arguments of scancel."""
     for step in ids:
         try:
-            ask_slurm(("scancel", step))
+            ask_slurm(("scancel", *words, step))
         except AllocationError:
             continue
+
+
+def ask_steps(job: str, name: str, ask_slurm: Ask = ask) -> bool:
+    """Send SIGTERM to the tasks of the job's steps of this name, as scancel alone would kill them; whether there are any."""
+    try:
+        ids = steps_named(job, name, ask_slurm)
+        cancel(ids, ("--signal=TERM",), ask_slurm)
+    except (AllocationError, MissingToolError):
+        return False
+    return bool(ids)
 
 
 def end_steps(job: str, name: str, gone_s: float = GONE_S, ask_slurm: Ask = ask) -> str:
@@ -39,7 +49,7 @@ def end_steps(job: str, name: str, gone_s: float = GONE_S, ask_slurm: Ask = ask)
         ids = steps_named(job, name, ask_slurm)
         if not ids:
             return ""
-        cancel(ids, ask_slurm)
+        cancel(ids, (), ask_slurm)
         deadline = time.monotonic() + gone_s
         while time.monotonic() < deadline:
             time.sleep(1.0)
