@@ -26,6 +26,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def size(count: int) -> str:
+    """ "20.0 GiB", "312 MiB"."""
+    return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
+
+
 def clock(time_s: float) -> str:
     """Local time of day to the millisecond, with its date."""
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(time_s))}.{int(time_s * 1000) % 1000:03d}"

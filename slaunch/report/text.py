@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from slaunch.agent.values import Failure, Look, RunReport, Verdict
-from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name
+from collections.abc import Sequence
+
+from slaunch.agent.values import Failure, Look, Peak, RunReport, Verdict
+from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name, size
 
 OTHERS_SHOWN = 5
 
@@ -12,7 +14,7 @@ def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
     """One block of text; one line for a job that ended well, "" for that with `quiet`."""
     verdict = report.verdict
     if verdict.outcome == "success":
-        lines = [] if quiet else [success(report)]
+        lines = [] if quiet else [success(report), *(f"  memory: {used}" for used in memory(report.peaks))]
         return "\n".join(lines + [f"  note:   {note}" for note in report.notes + leftovers(verdict)])
     lines = [paint(f"slaunch: {headline(report)}", RED + BOLD, colour)]
     lines += [f"  {label + ':':<8}{value}" for label, value in details(report)]
@@ -111,9 +113,22 @@ def details(report: RunReport) -> list[tuple[str, str]]:
         lines += about_first(verdict.first, report)
     lines += [("also", line) for line in also(verdict)]
     lines += [("note", note) for note in report.notes + leftovers(verdict)]
+    lines += [("memory", used) for used in memory(report.peaks)]
     if report.log_dir:
         lines.append(("logs", report.log_dir))
     return lines
+
+
+def memory(peaks: Sequence[Peak]) -> list[str]:
+    """Who held the most memory, in a line; none if nothing is known. The peaks of all workers are in the report for programs."""
+    device = max(peaks, key=lambda peak: peak.device_bytes, default=NO_PEAK)
+    host = max(peaks, key=lambda peak: peak.host_bytes, default=NO_PEAK)
+    parts = [("devices", device.device_bytes, device), ("hosts", host.host_bytes, host)]
+    told = [f"{kind} at most {size(held)} (rank {who.rank} on {who.host})" for kind, held, who in parts if held]
+    return [", ".join(told)] if told else []
+
+
+NO_PEAK = Peak(0, "", 0)
 
 
 def about_first(first: Failure, report: RunReport) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from slaunch.channel.hub import Hub
 from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Solo, Star
-from slaunch.node.values import Address
+from slaunch.node.values import Address, Device
 from slaunch.options import Options, Program
 from slaunch.plan.values import EnvFile, NodePlan, Plan, WorkerSpec
 from slaunch.report.json import render_json
@@ -83,7 +83,8 @@ def main(settings: dict[str, Any]) -> int:
     specs = tuple(make_spec(plan, index, i, settings) for i in range(len(plan.nodes[index].ranks)))
     options = Options(Program("x"), **settings.get("options", {}))
     star = open_star(index, len(plan.nodes), settings["port_file"])
-    report = run(plan, index, specs, star, dict(os.environ), options)
+    devices = tuple(Device(**device) for device in settings.get("devices", ()))
+    report = run(plan, index, specs, star, dict(os.environ), options, devices)
     with open(settings["report"], "w") as file:
         file.write(render_json(report))
     if report.speaks:

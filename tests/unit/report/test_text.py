@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from slaunch.agent.values import Failure, Lost, RunReport, Stopped, Stuck, Verdict
+from slaunch.agent.values import Failure, Lost, Peak, RunReport, Stopped, Stuck, Verdict
 from slaunch.errors import DeviceError
 from slaunch.node.values import Problem
 from slaunch.report.errors import render_error
@@ -26,6 +26,17 @@ def test_success_is_one_line_or_nothing() -> None:
     good = report(Verdict("success", 0, ended=8))
     assert render(good) == "slaunch: 8 workers on 4 nodes ended well after 13.0 s; logs in /logs"
     assert render(good, quiet=True) == ""
+
+
+def test_w10_who_held_the_most_memory() -> None:
+    peaks = (Peak(0, "n1", 12 << 30, 1 << 30), Peak(1, "n1", 300 << 20, 20 << 30), Peak(2, "n2", 0))
+    good = report(Verdict("success", 0, ended=8), peaks=peaks)
+    line = "devices at most 20.0 GiB (rank 1 on n1), hosts at most 12.0 GiB (rank 0 on n1)"
+    assert render(good).split("\n")[1:] == [f"  memory: {line}"]
+    assert f"  memory: {line}" in render(report(Verdict("failure", 1, FIRST), peaks=peaks)).split("\n")
+    assert render(report(Verdict("success", 0), peaks=peaks[1:2])).endswith("hosts at most 300 MiB (rank 1 on n1)")
+    assert "memory" not in render(report(Verdict("success", 0), peaks=peaks[2:]))
+    assert json.loads(render_json(good))["peaks"][1] == {"rank": 1, "host": "n1", "host_bytes": 300 << 20, "device_bytes": 20 << 30}
 
 
 def test_f118_p94_a_failed_worker() -> None:
