@@ -11,8 +11,8 @@ from slaunch.options import Options
 def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Options]:
     """Check the number of nodes that the user wants, and return what follows from it.
 
-    A machine alone is let through: nodes that are started by hand meet later. A step that slaunch starts itself gets as many nodes as the user wants, at most all. An address to meet at is dropped, with a
-    note, where a scheduler or MPI started all tasks.
+    A machine alone is let through: nodes that are started by hand meet later. A step that slaunch starts itself gets as many
+    nodes as the user wants, at most all. An address to meet at is dropped, with a note, where a launcher started all tasks.
 
     Raises:
         AllocationError: the launcher has fewer or more nodes than the user says.

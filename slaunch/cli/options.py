@@ -94,7 +94,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("--master",), "master", filled, "HOST:PORT", "where nodes that are started by hand meet: host:port or etcd://host:port"),
     Row(("--host",), "host", filled, "IP", "this node's address for its peers (default: chosen by rule)"),
-    Row(("--rendezvous",), "rendezvous", str, "WAY", "how the nodes meet: auto, mpi or slurm (default: auto)"),
+    Row(("--rendezvous",), "rendezvous", str, "WAY", "how the nodes meet: auto, mpi, slurm, tcp or etcd (default: auto)"),
     Row(("--rendezvous-timeout",), "rendezvous_timeout_s", seconds, "SECONDS", "deadline of the meeting (default: 60)"),
     Row(("--scheduler",), "scheduler", str, "NAME", "whose variables to read (default: auto, the innermost launcher)"),
     Row(("--job-id",), "job_id", str, "NAME", "name of the job in logs and workers (default: the scheduler's id)"),

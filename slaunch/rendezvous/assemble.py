@@ -40,7 +40,7 @@ def wait_for_all(hub: Hub, ground: Ground, deadline: float) -> None:
     if not hub.complete():
         here = hub.size - len(hub.missing())
         seen = f"{here} of {hub.size} tasks are here, but not {whom(hub, ground)}{strangers(hub)}"
-        raise fail(hub, seen, "look whether those nodes are up and can reach this one; --rendezvous_timeout_s waits longer")
+        raise fail(hub, seen, "look whether those nodes are up and can reach this one; --rendezvous-timeout waits longer")
     hub.close_door()
     hub.put_back(early)
 

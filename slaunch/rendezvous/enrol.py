@@ -83,7 +83,7 @@ def enrol(hub: Hub, wishes: dict[int, Wish], ground: Ground, deadline: float, me
         raise RendezvousError(
             "meet the other nodes",
             f"{len(wishes)} of {least} nodes are here ({here}){strangers(hub)}",
-            "start slaunch on the other nodes, with the same --master; --rendezvous_timeout_s waits longer",
+            "start slaunch on the other nodes, with the same --master; --rendezvous-timeout waits longer",
         )
 
 

@@ -40,10 +40,10 @@ def assign(wishes: Mapping[int, Wish], size: int) -> dict[int, int]:
     taken: dict[int, int] = {}
     for key, wish in wishes.items():
         if wish.rank >= size or wish.rank >= len(wishes):
-            raise seat_error(f"{wish.host} asks for --node_rank {wish.rank}, but there are {len(wishes)} nodes")
+            raise seat_error(f"{wish.host} asks for --node-rank {wish.rank}, but there are {len(wishes)} nodes")
         if wish.rank in taken:
             other = wishes[taken[wish.rank]].host
-            raise seat_error(f"{other} and {wish.host} both ask for --node_rank {wish.rank}")
+            raise seat_error(f"{other} and {wish.host} both ask for --node-rank {wish.rank}")
         if wish.rank >= 0:
             taken[wish.rank] = key
     rest = sorted((key for key, wish in wishes.items() if wish.rank < 0), key=lambda key: order(wishes[key]))
@@ -66,4 +66,4 @@ def number(ip: str) -> tuple[int, int]:
 
 def seat_error(seen: str) -> RendezvousError:
     """The error of numbers that do not fit together."""
-    return RendezvousError("number the nodes", seen, "give each node a number of its own from 0 on, or leave --node_rank out")
+    return RendezvousError("number the nodes", seen, "give each node a number of its own from 0 on, or leave --node-rank out")

@@ -40,6 +40,17 @@ def membership(meeting):
     return meeting.membership
 
 
+def wait_until_served(master):
+    """Until somebody listens there; looking by a connection would be noticed."""
+    port, end = int(master.rpartition(":")[2]), time.monotonic() + 20
+    while True:
+        with open("/proc/net/tcp") as table:
+            if any(f":{port:04X} 00000000:0000 0A" in line for line in table):
+                return
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def quick(job, seconds):
     job.options = replace(job.options, rendezvous_timeout_s=seconds)
     return job
@@ -87,7 +98,7 @@ def test_f105_f107_a_node_that_serves_without_being_the_first_leaves_the_agents_
         star.close()
 
     first = job.start(0, use)
-    time.sleep(0.5)  # it serves
+    wait_until_served(master)
     tasks = [first, job.start(1, use), job.start(2, use)]
     for task in tasks:
         task.join()
@@ -98,7 +109,7 @@ def test_f105_f107_a_node_that_serves_without_being_the_first_leaves_the_agents_
 def test_w18_one_number_for_two_nodes_is_told_to_all(master):
     tasks = ByHand(3, master=master, ranks={0: 1, 1: 1}).run(membership)
     (seen,) = {task.error.seen for task in tasks}
-    assert re.fullmatch("node0000[01] and node0000[01] both ask for --node_rank 1", seen)
+    assert re.fullmatch("node0000[01] and node0000[01] both ask for --node-rank 1", seen)
 
 
 def test_w16_f103_too_few_nodes_end_at_the_deadline(master):
@@ -117,7 +128,7 @@ def test_w17_another_number_of_nodes_is_refused_with_both_numbers(master, monkey
     monkeypatch.setattr(join, "REFUSED_S", 0.5)
     job = quick(ByHand(2, master=master), 8.0)
     first = job.start(0)
-    time.sleep(0.3)
+    wait_until_served(master)
     other = ByHand(3, job.job, job.env, job.options, master=master).start(1)
     second = job.start(1)
     for task in (first, second, other):
@@ -130,7 +141,7 @@ def test_p31_w46_another_job_at_the_same_address_does_not_meet(master, monkeypat
     monkeypatch.setattr(join, "REFUSED_S", 0.5)
     job = quick(ByHand(2, master=master), 4.0)
     first = job.start(0)
-    time.sleep(0.3)
+    wait_until_served(master)
     other = quick(ByHand(2, master=master), 4.0).start(1)
     for task in (first, other):
         task.join()
@@ -149,7 +160,7 @@ def test_f12_f112_at_least_and_at_most(master, monkeypatch):
 def test_a_node_that_leaves_before_all_are_there_is_replaced(master):
     job = ByHand(3, master=master)
     first = job.start(0, membership)
-    time.sleep(0.3)
+    wait_until_served(master)
     quitter = subprocess.Popen(
         [sys.executable, f"{CHECKOUT}/tests/programs/meet.py", "--master", master, "--nnodes", "3"],
         env={**os.environ, **job.env},

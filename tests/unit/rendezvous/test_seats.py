@@ -30,7 +30,7 @@ def test_w18_explicit_and_automatic_numbers_may_be_mixed():
 
 
 def test_w18_one_number_for_two_is_an_error_with_both_names():
-    with pytest.raises(RendezvousError, match="n0 and n2 both ask for --node_rank 1"):
+    with pytest.raises(RendezvousError, match="n0 and n2 both ask for --node-rank 1"):
         assign(wishes(1, -1, 1), 3)
 
 
