@@ -16,6 +16,7 @@ from slaunch.channel.settle import settle
 from slaunch.channel.star import Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
+from slaunch.clock import wall_s
 from slaunch.frozen import dataclass
 
 TYPE_CHECKING = False
@@ -272,7 +273,7 @@ class Hub:
     def _send_beats(self) -> None:
         beat = pack({}, flags=PULSE)
         for peer in list(self.peers.values()):
-            peer.asked = (time.monotonic(), time.time())
+            peer.asked = (time.monotonic(), wall_s())
             self._send(peer, beat)
 
     def _send(self, peer: Peer, packed: Packed) -> None:

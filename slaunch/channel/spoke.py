@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import selectors
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 
@@ -12,6 +11,7 @@ from slaunch.channel.settle import settle
 from slaunch.channel.star import HUB, Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
+from slaunch.clock import wall_s
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Spoke:
         self.index = index
         self.size = size
         self.notices: deque[str] = deque()
-        self.wall = time.time
+        self.wall = wall_s
         self._link: Link | None = link
         self._pulse = pulse or Pulse.for_size(size)
         self._inbox: list[Message | Lost] = []
