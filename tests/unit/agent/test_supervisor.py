@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from slaunch.agent import hub_side
-from slaunch.agent.events import AgentGone, AgentSaid, Tick, WorkersHeard, WorkersSilent
+from slaunch.agent.events import AgentGone, AgentSaid, TellAll, Tick, WorkersHeard, WorkersSilent
 from slaunch.agent.hub_side import Hub
-from slaunch.agent.messages import Decided, NodeEnded, Silent, StopWorkers, pack, unpack
+from slaunch.agent.messages import Decided, NodeEnded, Silent, StopAsked, StopWorkers, pack, unpack
 from slaunch.agent.node_side import KILL_S, LEFTOVER_S
-from slaunch.agent.values import Look, Verdict
+from slaunch.agent.values import Look, Stopped, Verdict
 from slaunch.agent.verdict import SHOWN
 
 from .world import HANG_S, PATIENCE_S, WALL, World
@@ -400,3 +400,24 @@ def test_what_the_verdict_carries_is_bounded_however_many_fail() -> None:
     assert len(result.others) == SHOWN
     assert SHOWN < result.failed <= 400
     assert len(str(pack(Decided(result)))) < 20_000
+
+
+def test_p78_one_signal_to_all_agents_is_one_order_to_each() -> None:
+    """However many pass it on: n messages to n agents each would be n² in all."""
+    hub, orders = Hub(("n0", "n1", "n2", "n3"), 30.0, frozenset(range(4))), 0
+    for index in range(4):
+        asked = StopAsked(Stopped(signal.SIGTERM, index, f"n{index}", "", WALL), 30.0)
+        hub, actions = hub_side.step(hub, AgentSaid(index, asked), 5.0 + 0.1 * index)
+        orders += len(actions)
+    assert orders == 1
+    hurry = StopAsked(Stopped(signal.SIGINT, 2, "n2", "", WALL), 2.0)
+    hub, actions = hub_side.step(hub, AgentSaid(2, hurry), 7.0)
+    assert [action.message for action in actions if isinstance(action, TellAll)] == [StopWorkers(signal.SIGINT, 2.0)]
+
+
+def test_a_node_counts_once() -> None:
+    hub = Hub(("n0", "n1"), 3.0, frozenset({0, 1}))
+    for _ in range(3):
+        hub, actions = hub_side.step(hub, AgentSaid(1, NodeEnded(4)), 1.0)
+        assert actions == ()
+    assert (hub.pending, hub.found.ended) == (frozenset({0}), 4)
