@@ -421,3 +421,12 @@ def test_a_node_counts_once() -> None:
         hub, actions = hub_side.step(hub, AgentSaid(1, NodeEnded(4)), 1.0)
         assert actions == ()
     assert (hub.pending, hub.found.ended) == (frozenset({0}), 4)
+
+
+@pytest.mark.parametrize(("code", "least_s", "most_s"), [(3, 0.0, 0.1), (139, 0.0, 0.1), (143, 0.3, 0.5)])
+def test_only_a_death_by_a_stop_signal_waits_for_an_explanation(code: int, least_s: float, most_s: float) -> None:
+    world = World(1, 2)
+    world.exit(0, code, 1.0)
+    world.run()
+    assert verdict(world).code == code
+    assert least_s <= world.agents[0].finished_at - 1.0 <= most_s
