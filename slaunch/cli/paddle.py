@@ -95,7 +95,7 @@ def plain(value: object) -> str:
 
 def without_effect(values: Mapping[str, Value]) -> list[str]:
     """A note on each option that has no effect."""
-    given = [field for field in NO_EFFECT if field in values and not (field == "enable_gpu_log" and not values[field].value)]
+    given = [field for field in NO_EFFECT if field in values]
     return [f"{values[field].source}: no effect, {NO_EFFECT[field]}" for field in given]
 
 

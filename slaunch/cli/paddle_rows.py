@@ -39,6 +39,11 @@ def rank(text: str) -> int:
     return number
 
 
+def device_log(text: str) -> str:
+    """A truth word: true means where there is something to sample, as in Paddle."""
+    return "auto" if truth(text) else "no"
+
+
 def port_or_none(text: str) -> int:
     """A TCP port; 0 = none."""
     number = int(text)
@@ -106,7 +111,7 @@ ROWS: tuple[Row, ...] = (
         "no effect: nodes are in the scheduler's order, or in that of --rank",
         ("PADDLE_SORT_IP",),
     ),
-    Row(("--enable-gpu-log",), "enable_gpu_log", truth, "BOOL", "write the device log", ("",)),
+    Row(("--enable-gpu-log",), "device_log", device_log, "BOOL", "sample the devices while workers run (default: true)", ("",)),
     Row(("--nnodes",), "nnodes", bounds, "N|MIN:MAX", "number of nodes; must agree with the scheduler", ("PADDLE_NNODES",)),
     Row(("--nproc-per-node",), "nproc_per_node", positive, "N", "workers on each node", ("PADDLE_NPROC_PER_NODE",)),
     Row(("--log-dir",), "log_dir", filled, "DIR", "directory of the logs (default: log)", ("PADDLE_LOG_DIR",)),
@@ -218,7 +223,6 @@ ROWS: tuple[Row, ...] = (
 NO_EFFECT: Mapping[str, str] = {
     "legacy": "there is one launcher, which has what the legacy one had besides",
     "sort_ip": "nodes are in the scheduler's order, or in that of --rank",
-    "enable_gpu_log": "this version writes no device log",
     "max_restart": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
     "elastic_level": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
     "scale": "Paddle does not use it either",
