@@ -214,6 +214,23 @@ def test_p69_a_task_that_comes_after_the_others_gave_mpi_up(cluster: Cluster, ve
     assert "mpi does not work: MPI did not answer in time" in found[0]["reason"]
 
 
+# -- started by hand
+
+
+@pytest.mark.parametrize("master", ["n2:16070", "http://n2:16070", "etcd://ctl:2379"])
+def test_f4_f5_f6_f97_f98_nodes_that_are_started_one_by_one(cluster: Cluster, master: str) -> None:
+    """As by ssh or pdsh: no variable of a scheduler, the same command everywhere."""
+    folder, name = folder_in(cluster.scratch), f"by-hand-{os.urandom(4).hex()}"
+    argv = [cluster.python, TASK, "--out", folder, "--master", master, "--nnodes", "4", "--job", name]
+    started = [cluster.start(argv, node) for node in cluster.nodes]
+    results = [cluster.wait(process, 60) for process in started]
+    found = {each["rank"]: each for each in told(folder)}
+    assert [each.returncode for each in results] == [0] * 4, results
+    assert_met(results[0], found)
+    first = "n2" if "etcd" not in master else found[0]["host"]
+    assert found[0]["hosts"] == [first, *(node for node in cluster.nodes if node != first)]
+
+
 # -- MUNGE
 
 

@@ -29,6 +29,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--network", default="")
     parser.add_argument("--master", default="")
     parser.add_argument("--nnodes", type=int, default=0)
+    parser.add_argument("--job", default="")
     parser.add_argument("--without", default="", help="variables to remove, once the place is known")
     parser.add_argument("--broken-pmi", action="store_true", help="a process manager that does not answer")
     parser.add_argument("--asleep", type=int, default=-1, help="this rank never meets")
@@ -68,6 +69,7 @@ def main() -> int:
         network=asked.network,
         master=asked.master,
         nnodes=(asked.nnodes, asked.nnodes),
+        job_id=asked.job,
     )
     facts, reserved = probe(env, options)
     facts = replace(facts, problems=(), program_digest="other" if rank == asked.differ else "same")

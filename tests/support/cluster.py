@@ -139,6 +139,15 @@ class Cluster:
         """Run a command on a node as root, e.g. to mount something there."""
         return self._vcluster("root", node, *argv)
 
+    def wait(self, process: subprocess.Popen[str], timeout: float) -> Result:
+        """Wait for the end of a command from `start`."""
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            out, err = self._end(process)
+            raise AssertionError(f"{process.args} was not done after {timeout} s\n{out}\n{err}") from None
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
     def srun(self, *args: str, timeout: float = 60, env: Mapping[str, str] | None = None, cwd: str | None = None) -> Result:
         """Run `srun` with these arguments from the login node."""
         return self.run(["srun", *args], timeout=timeout, env=env, cwd=cwd)
