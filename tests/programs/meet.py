@@ -50,7 +50,7 @@ def main() -> int:
         task = replace(task, slot=replace(task.slot, rank=task.slot.size - 1 - task.slot.rank))
     if asked.nodes:
         nodes = tuple(asked.nodes.split(","))
-        task = replace(task, allocation=replace(task.allocation, nodes=nodes, tasks_per_node=(task.slot.size,), root=nodes[0]))
+        task = replace(task, allocation=replace(task.allocation, nodes=nodes, tasks_per_node=(), root=nodes[0]))
     rank = task.slot.rank
     if rank == asked.asleep:
         time.sleep(asked.timeout + 6)
