@@ -17,7 +17,7 @@ from slaunch.tune.history.journal import Event, Journal, read_record
 from slaunch.tune.history.table import write_enhanced, write_history
 from slaunch.tune.history.warm import Row, as_record, find
 from slaunch.tune.measure.logs import Eyes, read_logs
-from slaunch.tune.measure.memory import sampled_peak
+from slaunch.tune.measure.memory import peak_memory
 from slaunch.tune.measure.stats import figure, over_ranks, window
 from slaunch.tune.space.estimate import convert, ranking_column
 from slaunch.tune.space.grid import accumulation, whole
@@ -210,10 +210,10 @@ class Session:
         seen = read_logs(order.folder, self._eyes)
         metric = over_ranks(study.metric, list(seen.samples.values()))
         said = last_line(order.folder)
-        end = classify(ended, read_report(order.folder), seen, metric, said, study.limits.count_cut)
+        report = read_report(order.folder)
+        end = classify(ended, report, seen, metric, said, study.limits.count_cut)
         good = end.status == OK and metric is not None
         peak = None if seen.peak is None else round(seen.peak * study.memory.mib, 2)
-        sampled = sampled_peak(order.folder)
         record = Record(
             number=order.number,
             job=order.job,
@@ -223,7 +223,7 @@ class Session:
             metric=metric.value if good and metric else None,
             error=metric.error if good and metric else None,
             samples=metric.samples if metric else 0,
-            memory_mib=sampled if sampled is not None else peak,
+            memory_mib=peak_memory(report, order.folder, peak, on_host=not self.place.cluster.device),
             peak_mib=peak,
             start_s=round(ended.start_s, 3),
             run_s=round(ended.run_s, 3),

@@ -25,9 +25,10 @@ def reader(name: str, pattern: str = "") -> Reader:
     word = re.escape(name)
     after = re.compile(rf"(?<!\w){word}(?!\w)[\"']?\s*[:=]*\s*({NUMBER})")
     before = re.compile(rf"(?<![\w.])({NUMBER})\s*{word}(?!\w)")
+    last = name.rpartition(".")[2]
 
     def read(line: str) -> tuple[float, ...]:
-        if name not in line:
+        if last not in line:
             return ()
         if line.lstrip().startswith("{"):
             found = in_json(line, name)

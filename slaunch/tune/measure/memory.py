@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from slaunch.node.devices.sampler import SAMPLES, TABLE
+from slaunch.tune.config.kinds import objects
 
 PROCESSES = TABLE.split(",")
 DEVICES = SAMPLES.split(",")
+MIB = 1 << 20
+
+
+def peak_memory(report: Mapping[str, object], folder: str, told: float | None, on_host: bool) -> float | None:
+    """The most memory on a device, in MiB.
+
+    Args:
+        report: slaunch's report of the run.
+        folder: the trial's folder.
+        told: what the program itself says, in MiB.
+        on_host: there are no devices, so that the workers' memory is the machine's.
+    """
+    sources = (reported_peak(report, "device_bytes"), sampled_peak(folder), told)
+    known = next((peak for peak in sources if peak is not None), None)
+    return reported_peak(report, "host_bytes") if known is None and on_host else known
+
+
+def reported_peak(report: Mapping[str, object], name: str) -> float | None:
+    """The largest figure of a worker in slaunch's report; there, 0 means not known."""
+    peaks = report.get("peaks")
+    found = [objects(peak).get(name) for peak in peaks] if isinstance(peaks, list) else []
+    most = max((figure for figure in found if isinstance(figure, int)), default=0)
+    return round(most / MIB, 2) if most else None
 
 
 def peak_of_workers(rows: Iterable[Sequence[str]]) -> float | None:
