@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from slaunch.frozen import dataclass
 from slaunch.node.cpulist import parse
-from slaunch.node.files import read_text
+from slaunch.node.files import read_int, read_text
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,16 @@ class Cores:
         cpus: the usable CPUs of each core.
         numa: NUMA node of each core; -1 if unknown.
         caches: last-level cache of each core, named by the lowest CPU that shares it; -1 if unknown.
+        packages: package (socket) of each core; -1 if unknown.
     """
 
     cpus: tuple[tuple[int, ...], ...]
     numa: tuple[int, ...]
     caches: tuple[int, ...]
+    packages: tuple[int, ...]
 
 
-NO_CORES = Cores((), (), ())
+NO_CORES = Cores((), (), (), ())
 
 BINDERS = {
     "OMPI_COMM_WORLD_RANK": "mpirun",
@@ -92,9 +94,11 @@ def reachable(own: frozenset[int], online: frozenset[int]) -> frozenset[int]:
 
 
 def cores_of(system: str, cpus: frozenset[int]) -> Cores:
-    """Group CPUs by physical core, reading one file for each core, cache and NUMA node."""
+    """Group CPUs by physical core, reading one file for each core and cache, and two for each NUMA node."""
     numa_of = numa_nodes(system)
+    several = len(set(numa_of.values())) > 1
     cache_of: dict[int, int] = {}
+    package_of: dict[int, int] = {}
     seen: set[int] = set()
     cores = []
     for cpu in sorted(cpus):
@@ -105,7 +109,11 @@ def cores_of(system: str, cpus: frozenset[int]) -> Cores:
         if cpu not in cache_of:
             shared = parse(read_last_cache(f"{system}/cpu/cpu{cpu}/cache"))
             cache_of.update(dict.fromkeys(shared or (cpu,), shared[0] if shared else -1))
-        cores.append((tuple(sibling for sibling in siblings if sibling in cpus), numa_of.get(cpu, -1), cache_of[cpu]))
+        numa = numa_of.get(cpu, -1)
+        part = numa if several else cache_of[cpu]  # neither reaches beyond a package, but for a lone NUMA node
+        if part not in package_of:
+            package_of[part] = read_int(f"{system}/cpu/cpu{cpu}/topology/physical_package_id", -1)
+        cores.append((tuple(sibling for sibling in siblings if sibling in cpus), numa, cache_of[cpu], package_of[part]))
     return Cores(*(tuple(column) for column in zip(*cores, strict=True))) if cores else NO_CORES
 
 

@@ -81,6 +81,8 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
         memory=memory.nodes,
         memory_policy=memory.policy,
         nics=read_nics(devices, root) if options.nics != "none" else (),
+        packages=cpus.cores.packages,
+        reach_packages=cpus.reach.packages,
     )
     return facts, reserved
 

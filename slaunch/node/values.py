@@ -110,6 +110,7 @@ class NodeFacts:
         memory: NUMA nodes with memory that this task may use.
         memory_policy: the memory policy that this task has been started with, in the kernel's word, e.g. "default".
         nics: network cards for the workers' own traffic, by name; () without devices.
+        packages, reach_packages: package (socket) of each of `cores` and of `reach`; -1 if the system does not say.
     """
 
     host: str
@@ -139,6 +140,8 @@ class NodeFacts:
     memory: tuple[int, ...] = ()
     memory_policy: str = "default"
     nics: tuple[Nic, ...] = ()
+    packages: tuple[int, ...] = ()
+    reach_packages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,7 @@ def join(values: Iterable[Iterable[int]]) -> str:
 
 
 NAMES = NodeFacts.__match_args__
+COLUMNS = ("numa", "caches", "packages", "reach_numa", "reach_caches", "reach_packages")
 PACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows,
     "devices": device_rows,
@@ -154,7 +155,7 @@ PACK: Mapping[str, Callable[[Any], Any]] = {
     "cores": join,
     "reach": join,
     "time_s": lambda time_s: round(time_s, 3),
-    **dict.fromkeys(("numa", "caches", "reach_numa", "reach_caches"), json.dumps),
+    **dict.fromkeys(COLUMNS, json.dumps),
 }
 UNPACK: Mapping[str, Callable[[Any], Any]] = {
     "addresses": rows_of(Address),
@@ -164,5 +165,5 @@ UNPACK: Mapping[str, Callable[[Any], Any]] = {
     "cpus": numbers,
     "cores": groups,
     "reach": groups,
-    **dict.fromkeys(("numa", "caches", "reach_numa", "reach_caches"), numbers_json),
+    **dict.fromkeys(COLUMNS, numbers_json),
 }

@@ -15,7 +15,8 @@ DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 @dataclass(frozen=True)
 class Machine:
-    """Its cores (all their CPUs), the CPUs of each NUMA node, groups of CPUs that share a cache, usable CPUs, device nodes."""
+    """Its cores (all their CPUs), the CPUs of each NUMA node, groups of CPUs that share a cache, usable CPUs, device nodes, and the
+    NUMA nodes of each package."""
 
     name: str
     cores: tuple[tuple[int, ...], ...]
@@ -23,10 +24,14 @@ class Machine:
     caches: tuple[tuple[int, ...], ...]
     usable: tuple[int, ...]
     devices: tuple[int, ...]
+    packages: tuple[tuple[int, ...], ...] = ()
 
     @property
     def cpus(self) -> tuple[int, ...]:
         return tuple(sorted(cpu for core in self.cores for cpu in core))
+
+    def package_of(self, cpu: int) -> int:
+        return next((at for at, nodes in enumerate(self.packages) if self.node_of(cpu) in nodes), -1)
 
     def node_of(self, cpu: int) -> int:
         return next((node for node, cpus in self.numa.items() if cpu in cpus), -1)
@@ -46,7 +51,8 @@ def one(name: str, raw: Mapping[str, object]) -> Machine:
     caches = tuple(tuple(sorted(cpu for core in group for cpu in core)) for group in groups)
     everything = render(cpu for core in cores for cpu in core)
     usable = parse(str(raw.get("usable", everything)))
-    return Machine(name, cores, numa, caches, usable, tuple(raw["devices"]))  # type: ignore[arg-type]
+    packages = tuple(map(tuple, raw["packages"]))  # type: ignore[call-overload]
+    return Machine(name, cores, numa, caches, usable, tuple(raw["devices"]), packages)  # type: ignore[arg-type]
 
 
 def facts(machine: Machine, workers: int, usable: Sequence[int] = (), reach: Sequence[int] = (), **changes: object) -> NodeFacts:
@@ -73,6 +79,8 @@ def facts(machine: Machine, workers: int, usable: Sequence[int] = (), reach: Seq
         "reach": wide[0],
         "reach_numa": wide[1],
         "reach_caches": wide[2],
+        "packages": tuple(machine.package_of(core[0]) for core in mine[0]),
+        "reach_packages": tuple(machine.package_of(core[0]) for core in wide[0]),
         "online": len(machine.cpus),
         "binder": "srun",
     }
@@ -111,6 +119,7 @@ def sysfs(machine: Machine) -> Iterator[tuple[str, str]]:
     for core in machine.cores:
         for cpu in core:
             yield f"cpu/cpu{cpu}/topology/thread_siblings_list", render(core)
+            yield f"cpu/cpu{cpu}/topology/physical_package_id", str(machine.package_of(cpu))
     for group in machine.caches:
         for cpu in group:
             yield f"cpu/cpu{cpu}/cache/index3/shared_cpu_list", render(group)

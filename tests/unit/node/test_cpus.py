@@ -24,6 +24,7 @@ def test_cores_numa_and_caches_of_a_machine(name, tmp_path):
     found = read_cpus(str(tmp_path), mask=machine.usable, granted=machine.usable)
     assert found.mask == machine.usable
     assert (found.cores.cpus, found.cores.numa, found.cores.caches) == machines.columns(machine, machine.usable)
+    assert found.cores.packages == tuple(machine.package_of(core[0]) for core in found.cores.cpus)
     assert found.online == len(machine.cpus)
     assert found.reach == NO_CORES
 
@@ -66,7 +67,7 @@ def test_few_files_are_read(tmp_path, monkeypatch):
     real = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(path) or real(path, *rest))
     read_cpus(str(tmp_path), mask=machine.usable, granted=machine.usable)
-    assert len(opened) <= len(machine.cores) + len(machine.caches) + len(machine.numa) + 2
+    assert len(opened) <= len(machine.cores) + len(machine.caches) + 2 * len(machine.numa) + 2
 
 
 def test_p39_reach_asks_the_kernel_and_leaves_the_mask_as_it_was():

@@ -44,6 +44,7 @@ all_facts = st.builds(
     notes=st.lists(text, max_size=2).map(tuple),
     memory=numbers_of,
     memory_policy=text,
+    packages=signed,
     nics=st.lists(st.builds(Nic, text, text, st.integers(-1, 8), small, text, numbers_of), max_size=3).map(tuple),
 )
 
