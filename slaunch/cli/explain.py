@@ -15,22 +15,25 @@ from slaunch.frozen import dataclass, replace
 from slaunch.launch import current, look, plan_for
 from slaunch.options import Options
 from slaunch.plan.assume import assume
+from slaunch.plan.binding import POLICIES
 from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.meet import meet
 from slaunch.rendezvous.values import Membership
+from slaunch.report.bindmap import map_json, map_text
 from slaunch.report.explain import explain_json, explain_text
 from slaunch.slurm.start import start_call
 
 
 @dataclass(frozen=True)
 class Request:
-    """What `slaunch explain` was asked: the form of the answer, whose environment, and the launch to explain."""
+    """What `slaunch explain` was asked: the form of the answer, whose environment, the launch to explain, and what of it."""
 
     json: bool
     step: bool
     env_file: str
     rest: tuple[str, ...]
+    bind: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,19 @@ def explain(args: Sequence[str], env: Mapping[str, str]) -> int:
 def parse(args: Sequence[str]) -> Request:
     """Take explain's own flags off the front of `args`; the rest is a launch's command line."""
     rest = list(args)
-    json = step = False
+    json = step = bind = False
     env_file = ""
-    while rest and rest[0] in ("--json", "--step", "--env"):
+    policy: list[str] = []
+    while rest and rest[0] in ("--json", "--step", "--env", "--bind"):
         flag = rest.pop(0)
-        json, step = json or flag == "--json", step or flag == "--step"
+        json, step, bind = json or flag == "--json", step or flag == "--step", bind or flag == "--bind"
+        if flag == "--bind" and rest and rest[0].partition(":")[0] in POLICIES:
+            policy = [flag, rest.pop(0)]  # the launch's option of that name asks for the map as well
         if flag == "--env":
             if not rest:
                 raise UsageError("replay a recorded environment", "--env without a file", "write --env FILE")
             env_file = rest.pop(0)
-    return Request(json, step, env_file, tuple(rest))
+    return Request(json, step, env_file, (*policy, *rest), bind)
 
 
 def read_scene(path: str) -> Scene:
@@ -112,6 +118,8 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
 
             return shlex.join(call.argv)
     plan, membership = foresee(options, standing, env, live)
+    if request.bind:
+        return map_json(plan, membership) if request.json else map_text(plan, membership)
     specs = everything(plan, options, env)
     render = explain_json if request.json else explain_text
     return render(standing, sightings(env), membership, plan, specs, options, call)

@@ -15,8 +15,8 @@ DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 
 @dataclass(frozen=True)
 class Machine:
-    """Its cores (all their CPUs), the CPUs of each NUMA node, groups of CPUs that share a cache, usable CPUs, device nodes, and the
-    NUMA nodes of each package."""
+    """Its cores (all their CPUs), the CPUs of each NUMA node, groups of CPUs that share a cache, usable CPUs, device nodes, and
+    the NUMA nodes of each package."""
 
     name: str
     cores: tuple[tuple[int, ...], ...]
@@ -55,7 +55,9 @@ def one(name: str, raw: Mapping[str, object]) -> Machine:
     return Machine(name, cores, numa, caches, usable, tuple(raw["devices"]), packages)  # type: ignore[arg-type]
 
 
-def facts(machine: Machine, workers: int, usable: Sequence[int] = (), reach: Sequence[int] = (), **changes: object) -> NodeFacts:
+def facts(
+    machine: Machine, workers: int, /, usable: Sequence[int] = (), reach: Sequence[int] = (), **changes: object
+) -> NodeFacts:
     """Facts of a task that may use these CPUs (else all usable ones), and reach those."""
     mine, wide = columns(machine, usable or machine.usable), columns(machine, reach)
     fields: dict[str, object] = {
