@@ -12,10 +12,11 @@ from slaunch.node.values import Problem
 
 @dataclass(frozen=True)
 class WorkerExited:
-    """A worker of this node has ended; `failure` is None if by exit code 0."""
+    """A worker of this node has ended; `failure` is None if by exit code 0. `progress`: the step last told; -1 = none."""
 
     rank: int
     failure: Failure | None = None
+    progress: int = -1
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,46 @@ class AgentGone:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """New ports are held; asked for by `Prepare`."""
+
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan of the new attempt has been made; asked for by `MakePlan`."""
+
+    digest: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """This node's workers of a new attempt have been started; asked for by `StartWorkers`."""
+
+    ranks: frozenset[int]
+    services: frozenset[int]
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
 
-Event = WorkerExited | TreeSeen | StartFailed | WorkersSilent | WorkersHeard | SignalArrived | AgentSaid | AgentGone | Tick
+Event = (
+    WorkerExited
+    | TreeSeen
+    | StartFailed
+    | WorkersSilent
+    | WorkersHeard
+    | SignalArrived
+    | AgentSaid
+    | AgentGone
+    | Prepared
+    | Planned
+    | Started
+    | Tick
+)
 
 # Actions
 
@@ -121,10 +157,39 @@ class TellAll:
 
 
 @dataclass(frozen=True)
+class Prepare:
+    """Put away what is left of the last attempt, which ended as `verdict` says, and hold new ports.
+
+    Attributes:
+        attempt: number of the new attempt.
+        members: its nodes.
+        delay_s: it starts so much later, or later still.
+        verdict: how the last one ended.
+    """
+
+    attempt: int
+    members: tuple[int, ...]
+    delay_s: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class MakePlan:
+    """Make the plan of the new attempt, with these ports of its nodes."""
+
+    ports: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class StartWorkers:
+    """Start this node's workers of that plan."""
+
+
+@dataclass(frozen=True)
 class Finish:
     """End this agent with the verdict."""
 
     verdict: Verdict
 
 
-Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Finish
+Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Prepare | MakePlan | StartWorkers | Finish

@@ -1,10 +1,11 @@
-"""The hub's duty, as a pure machine: hear from all nodes, order the stop, decide once, tell everybody."""
+"""The hub's duty, as a pure machine: hear from all nodes, order the stop, decide, tell everybody; or have all start anew."""
 
 from __future__ import annotations
 
 import signal
 from math import inf
 
+from slaunch.agent import renewal
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
@@ -13,12 +14,15 @@ from slaunch.agent.messages import (
     Heard,
     Message,
     NodeEnded,
+    PlanMade,
+    Ready,
     Silent,
     StopAsked,
     StopWorkers,
     WorkerFailed,
 )
 from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
+from slaunch.agent.policy import Policy, Record
 from slaunch.agent.values import Failure, Look, Lost, Stopped, Verdict
 from slaunch.agent.verdict import KEPT, Findings, decide, earliest, is_settled, odd_ones
 from slaunch.frozen import dataclass, field, replace
@@ -47,7 +51,13 @@ class Hub:
         silent: what the workers do on nodes where none has said anything for long, by node.
         life_at: when a node last ended, monotonic: those that still run then get the whole time-out once more, as many
             programs print on one rank only.
-        clients: nodes that have workers other than services, not all of which have ended; () where the job has no services.
+        clients: nodes that have workers other than services, not all of which have ended; () where the job has no services,
+            and `all_clients` all of them.
+        policy, record: when to start anew, and what that depends on.
+        attempt, members: number of this attempt, and its nodes.
+        gone: nodes whose agents are lost for good.
+        progress: the furthest step that a worker of this attempt has told; -1 = none.
+        coming: this attempt is being prepared; None = it runs.
     """
 
     hosts: tuple[str, ...]
@@ -62,6 +72,14 @@ class Hub:
     hang_timeout_s: float = inf
     silent: tuple[tuple[int, tuple[Look, ...]], ...] = ()
     life_at: float = -inf
+    all_clients: frozenset[int] = frozenset()
+    policy: Policy = field(default_factory=Policy)
+    record: Record = field(default_factory=Record)
+    attempt: int = 0
+    members: tuple[int, ...] = ()
+    gone: frozenset[int] = frozenset()
+    progress: int = -1
+    coming: renewal.Coming | None = None
 
 
 Result = tuple[Hub, tuple[Action, ...]]
@@ -98,17 +116,39 @@ def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -
             return replace(hub, silent=without(hub, sender)), ()
         case NodeEnded():
             return on_ended(hub, sender, message, offset_s, now)
+    return hear_more(hub, sender, message, now)
+
+
+def hear_more(hub: Hub, sender: int, message: Message, now: float) -> Result:
+    """What it says while another attempt is prepared."""
+    match message:
+        case Ready():
+            return renewal.on_ready(hub, sender, message)
+        case PlanMade():
+            return on_plan(hub, sender, message, now)
     return hub, ()
 
 
 def on_tick(hub: Hub, now: float) -> Result:
     """Time is up for the nodes' answers, or for the job."""
     if now >= hub.deadline:
-        return on_deadline(hub)
+        return on_deadline(hub, now)
     if now >= hub.limit_at and hub.stop_by == inf:
         found = replace(hub.found, expired=True)
         return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+    if hub.coming is not None:
+        return renewal.maybe_begin(hub, now)
     return maybe_hung(hub, now)
+
+
+def on_plan(hub: Hub, sender: int, message: PlanMade, now: float) -> Result:
+    """A node has made its plan of another attempt; everybody stops if that differs from the others'."""
+    hub, actions = renewal.on_plan(hub, sender, message, now)
+    problem = renewal.disagreement(hub)
+    if problem is None:
+        return hub, actions
+    found = replace(hub.found, problems=((hub.hosts[0], problem),))
+    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
 
 
 def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
@@ -178,13 +218,15 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
         stuck=(hub.found.stuck + message.stuck)[:KEPT],
         spoken=earliest(hub.found.spoken, *spoken),
     )
-    hub, actions = on_clients_done(replace(hub, found=found, pending=hub.pending - {sender}), sender, now)
+    hub = replace(hub, found=found, pending=hub.pending - {sender}, progress=max(hub.progress, message.progress))
+    hub, actions = on_clients_done(hub, sender, now)
     hub, more = maybe_decide(hub, now)
     return replace(hub, life_at=now), actions + more
 
 
 def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:
-    """An agent is gone. Once its workers have ended well, that harms nobody."""
+    """An agent is gone. Once its workers have ended well, that harms nobody in this attempt."""
+    hub = replace(hub, gone=hub.gone | {index})
     if index not in hub.pending:
         return hub, ()
     lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], why, time_s))
@@ -199,17 +241,26 @@ def maybe_decide(hub: Hub, now: float) -> Result:
     if hub.pending:
         return hub, ()
     if is_settled(hub.found):
-        return give_verdict(hub)
+        return give_verdict(hub, now)
     return replace(hub, deadline=now + SETTLE_S), ()
 
 
-def on_deadline(hub: Hub) -> Result:
+def on_deadline(hub: Hub, now: float) -> Result:
     """Decide with what is known; nodes that have not answered count as lost."""
+    if hub.coming is not None and hub.stop_by == inf:
+        found = replace(hub.found, problems=((hub.hosts[0], renewal.unready(hub)),))
+        return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
     silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
-    return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))))
+    hub = replace(hub, gone=hub.gone | hub.pending)
+    return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))), now)
 
 
-def give_verdict(hub: Hub) -> Result:
-    """Decide and tell everybody."""
+def give_verdict(hub: Hub, now: float) -> Result:
+    """Decide, and have everybody start anew or end."""
     verdict = decide(hub.found)
+    hub, final = renewal.another(hub, verdict, now)
+    if not final:
+        return renewal.renew(hub, verdict, now)
+    if renewal.wanted(hub) and verdict.outcome != "success":
+        verdict = replace(verdict, final=final)
     return replace(hub, decided=verdict), (TellAll(Decided(verdict)),)

@@ -4,8 +4,10 @@
                    ClientsDone                            when only services still run on the node
                    Silent, Heard                          when no worker of the node has said anything for long, and when one has
                    NodeEnded                              when nothing of the node's workers is left
+                   Ready, PlanMade                        while another attempt is prepared: see `agent.renewal`
                    Remark, Used                           news that no decision depends on
     hub → spokes   StopWorkers                            everybody stops
+                   NewAttempt, Ports, Begin               another attempt, instead of the verdict
                    Decided                                the verdict: everybody ends with it
 """
 
@@ -69,11 +71,13 @@ class NodeEnded:
         ended: how many of them with code 0.
         stuck: processes that cannot be killed.
         spoken: workers that ended after they had been told to, but left an explanation of their own.
+        progress: the furthest step that one of them has told; -1 = none.
     """
 
     ended: int
     stuck: tuple[Stuck, ...] = ()
     spoken: tuple[Failure, ...] = ()
+    progress: int = -1
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,42 @@ class StopWorkers:
 
 
 @dataclass(frozen=True)
+class NewAttempt:
+    """All workers have ended as `verdict` says; those of the nodes in `members` will start anew in `delay_s` or later."""
+
+    attempt: int
+    members: tuple[int, ...]
+    delay_s: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Nothing of the last attempt is left on a node, and it holds new ports."""
+
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The new ports of all members, in their order."""
+
+    ports: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class PlanMade:
+    """The digest of a node's plan of the new attempt."""
+
+    digest: str
+
+
+@dataclass(frozen=True)
+class Begin:
+    """All plans are the same: start the workers."""
+
+
+@dataclass(frozen=True)
 class Decided:
     """The job is over for everybody."""
 
@@ -107,7 +147,22 @@ class Decided:
 
 
 Message = (
-    WorkerFailed | StopAsked | CannotStart | ClientsDone | Silent | Heard | NodeEnded | Remark | Used | StopWorkers | Decided
+    WorkerFailed
+    | StopAsked
+    | CannotStart
+    | ClientsDone
+    | Silent
+    | Heard
+    | NodeEnded
+    | Remark
+    | Used
+    | StopWorkers
+    | NewAttempt
+    | Ready
+    | Ports
+    | PlanMade
+    | Begin
+    | Decided
 )
 
 
@@ -157,11 +212,20 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "StopAsked": lambda fields: StopAsked(Stopped(**fields["stopped"]), fields["grace_s"]),
     "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
     "ClientsDone": lambda fields: ClientsDone(),
-    "NodeEnded": lambda fields: NodeEnded(fields["ended"], _stuck(fields["stuck"]), tuple(map(_failure, fields["spoken"]))),
+    "NodeEnded": lambda fields: NodeEnded(
+        fields["ended"], _stuck(fields["stuck"]), tuple(map(_failure, fields["spoken"])), fields["progress"]
+    ),
     "Silent": lambda fields: Silent(tuple(Look(**look) for look in fields["looks"])),
     "Heard": lambda fields: Heard(**fields),
     "Remark": lambda fields: Remark(**fields),
     "Used": lambda fields: Used(tuple(Peak(**peak) for peak in fields["peaks"])),
     "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
+    "NewAttempt": lambda fields: NewAttempt(
+        fields["attempt"], tuple(fields["members"]), fields["delay_s"], _verdict(fields["verdict"])
+    ),
+    "Ready": lambda fields: Ready(tuple(fields["ports"])),
+    "Ports": lambda fields: Ports(tuple(map(tuple, fields["ports"]))),
+    "PlanMade": lambda fields: PlanMade(**fields),
+    "Begin": lambda fields: Begin(),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
 }

@@ -4,6 +4,8 @@
        │            │           │
        └──► clearing ◄──────────┤        clearing: the workers are gone, what they left behind is not
                 └──► ended ◄────┘        ended: nothing is left; the hub is told, the verdict awaited
+                       │                 waiting: another attempt is being prepared; then it is running again
+                       └──► waiting
 """
 
 from __future__ import annotations
@@ -19,9 +21,15 @@ from slaunch.agent.events import (
     Finish,
     Forward,
     Kill,
+    MakePlan,
+    Planned,
+    Prepare,
+    Prepared,
     SignalArrived,
     SignalWorkers,
+    Started,
     StartFailed,
+    StartWorkers,
     Sweep,
     Tell,
     Tick,
@@ -31,12 +39,17 @@ from slaunch.agent.events import (
     WorkersSilent,
 )
 from slaunch.agent.messages import (
+    Begin,
     CannotStart,
     ClientsDone,
     Decided,
     Heard,
     Message,
+    NewAttempt,
     NodeEnded,
+    PlanMade,
+    Ports,
+    Ready,
     Silent,
     StopAsked,
     StopWorkers,
@@ -52,6 +65,8 @@ KILL_S = 10.0
 """How long to wait for killed processes to go; one with much device memory takes seconds to tear down."""
 LEFTOVER_S = 2.0
 """What processes left behind get between SIGTERM and SIGKILL once the job is being stopped."""
+WAIT_S = 40.0
+"""Longer than the hub waits until all nodes are ready for another attempt: they shall hear its verdict, not give their own."""
 ANSWER_S = 5.0
 """Margin, beyond what every node may take to stop, for the hub's verdict to arrive."""
 REPEAT_S = 0.5
@@ -88,6 +103,8 @@ class Node:
         left: what was last seen of the workers' processes.
         verdict: the job's verdict, as soon as it is known here.
         services: ranks of its workers that serve others; they are told to end when all others of the job have ended.
+        progress: the furthest step that a worker has told; -1 = none.
+        abrupt: without the hub the workers are killed at once: the other nodes will go on without this one.
     """
 
     index: int
@@ -106,6 +123,8 @@ class Node:
     left: tuple[Stuck, ...] = ()
     verdict: Verdict | None = None
     services: frozenset[int] = frozenset()
+    progress: int = -1
+    abrupt: bool = False
 
 
 Result = tuple[Node, tuple[Action, ...]]
@@ -138,6 +157,18 @@ def react(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - on
             return on_hub_gone(node, why, time_s, now)
         case Tick():
             return on_deadline(node, now) if now >= node.deadline else (node, ())
+    return on_prepared(node, event)
+
+
+def on_prepared(node: Node, event: Event) -> Result:
+    """What this node does for another attempt; in vain if the job has been stopped meanwhile."""
+    match event:
+        case Started(ranks, services):
+            return replace(node, phase="running", alive=ranks, services=services, deadline=inf), ()
+        case Prepared(ports) if node.phase == "waiting":
+            return node, (Tell(HUB, Ready(ports)),)
+        case Planned(digest) if node.phase == "waiting":
+            return node, (Tell(HUB, PlanMade(digest)),)
     return node, ()
 
 
@@ -148,7 +179,27 @@ def hear(node: Node, message: Message, now: float) -> Result:
             return stop(replace(node, wanted=node.wanted | frozenset(wanted)), number, grace_s, now)
         case Decided(verdict):
             return conclude(node, verdict, now)
+    return hear_more(node, message, now)
+
+
+def hear_more(node: Node, message: Message, now: float) -> Result:
+    """What the hub says while another attempt is prepared."""
+    match message:
+        case NewAttempt() if node.phase == "ended":
+            return get_ready(node, message, now)
+        case Ports(ports) if node.phase == "waiting":
+            return node, (MakePlan(ports),)
+        case Begin() if node.phase == "waiting":
+            return node, (StartWorkers(),)
     return node, ()
+
+
+def get_ready(node: Node, message: NewAttempt, now: float) -> Result:
+    """Another attempt follows: forget this one."""
+    patience_s = message.delay_s + WAIT_S
+    fresh = Node(node.index, node.host, node.hub_host, node.grace_s, frozenset(), "waiting", now + patience_s)
+    fresh = replace(fresh, asked_at=node.asked_at, abrupt=node.abrupt)
+    return fresh, (Prepare(message.attempt, message.members, message.delay_s, message.verdict),)
 
 
 def also(first: tuple[Action, ...], result: Result) -> Result:
@@ -158,7 +209,8 @@ def also(first: tuple[Action, ...], result: Result) -> Result:
 
 def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
     """A worker is gone; a failure stops the rest at once."""
-    node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None))
+    progress = max(node.progress, event.progress)
+    node = replace(node, alive=node.alive - {event.rank}, ended=node.ended + (event.failure is None), progress=progress)
     if event.failure is not None and event.failure.told and (explains_itself(event.failure) or event.rank in node.wanted):
         node = replace(node, spoken=(*node.spoken, event.failure)[:SPOKEN])
     if event.failure is None or event.failure.told:
@@ -214,6 +266,8 @@ def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
         return replace(node, phase="stopping", stopped=True, deadline=sooner), (SignalWorkers(number),)
     if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
         return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
+    if node.phase == "waiting":
+        return end(replace(node, stopped=True), now)
     if node.phase == "ended" and not node.stopped:
         return replace(node, stopped=True, deadline=now + answer_s(node)), ()
     return replace(node, stopped=True), ()
@@ -239,7 +293,7 @@ def end(node: Node, now: float) -> Result:
     node = replace(node, phase="ended", deadline=now + answer_s(node) if node.stopped else inf)
     if node.verdict is not None:
         return node, (Finish(node.verdict),)
-    return node, (Tell(HUB, NodeEnded(node.ended, node.left, node.spoken)),)
+    return node, (Tell(HUB, NodeEnded(node.ended, node.left, node.spoken, node.progress)),)
 
 
 def conclude(node: Node, verdict: Verdict, now: float) -> Result:
@@ -247,7 +301,7 @@ def conclude(node: Node, verdict: Verdict, now: float) -> Result:
     if node.verdict is not None:
         return node, ()
     node = replace(node, verdict=verdict)
-    if node.phase == "ended":
+    if node.phase in ("ended", "waiting"):
         return node, (Finish(verdict),)
     if node.phase == "killing":
         return node, ()
@@ -259,9 +313,11 @@ def on_hub_gone(node: Node, why: str, time_s: float, now: float) -> Result:
     if node.verdict is not None:
         return node, ()
     node = replace(node, verdict=lost_hub(node, Lost(HUB, node.hub_host, why, time_s)))
-    if node.phase == "ended":
+    if node.phase in ("ended", "waiting"):
         assert node.verdict is not None
         return node, (Finish(node.verdict),)
+    if node.abrupt and node.phase != "killing":
+        return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
     return stop(node, signal.SIGTERM, node.grace_s, now)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from math import inf
 
-from slaunch.agent import hub_side, node_side
+from slaunch.agent import hub_side, node_side, renewal
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.node_side import HUB, Node
+from slaunch.agent.policy import Policy
 from slaunch.frozen import dataclass, replace
 
 
@@ -31,6 +32,7 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     clients: frozenset[int] = frozenset(),
     limit_at: float = inf,
     hang_timeout_s: float = inf,
+    policy: Policy | None = None,
 ) -> State:
     """An agent whose workers `ranks` have just been started.
 
@@ -43,13 +45,17 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
         clients: nodes that have workers other than services; () where the job has no services.
         limit_at: when the user's time limit ends the job, monotonic.
         hang_timeout_s: silence of all workers after which the job counts as hanging.
+        policy: when to start anew; None = never.
     """
-    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services)
+    policy = policy or Policy()
+    abrupt = policy.least > 0
+    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services, abrupt=abrupt)
     if index != HUB:
         return State(node)
     everyone = frozenset(range(len(hosts)))
     hub = Hub(hosts, grace_s, everyone, clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
-    return State(node, hub)
+    members = tuple(range(len(hosts)))
+    return State(node, replace(hub, all_clients=clients, policy=policy, members=members))
 
 
 def wake_at(state: State) -> float:
@@ -57,7 +63,8 @@ def wake_at(state: State) -> float:
     if state.hub is None:
         return state.node.deadline
     limit_at = state.hub.limit_at if state.hub.stop_by == inf else inf
-    return min(state.node.deadline, state.hub.deadline, limit_at, hub_side.hang_at(state.hub))
+    begin_at = renewal.begin_at(state.hub)
+    return min(state.node.deadline, state.hub.deadline, limit_at, begin_at, hub_side.hang_at(state.hub))
 
 
 def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:

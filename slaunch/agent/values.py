@@ -119,6 +119,7 @@ class Verdict:
         failed: number of workers that failed by themselves; `others` has the earliest of them, without their last lines.
         gone: number of agents that went away; `lost` has the earliest of them.
         hung: in a hang, the workers that did something else than most; a few of all if there is no such.
+        final: why no other attempt follows; "" where none was wanted, or one does.
     """
 
     outcome: str
@@ -134,6 +135,26 @@ class Verdict:
     hung: tuple[Look, ...] = ()
     failed: int = 0
     gone: int = 0
+    final: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An attempt after which the workers were started anew.
+
+    Attributes:
+        attempt: its number, from 0.
+        verdict: how it ended.
+        world, nodes: number of its workers and of its nodes.
+        started_s, ended_s: seconds since the epoch.
+    """
+
+    attempt: int
+    verdict: Verdict
+    world: int
+    nodes: int
+    started_s: float
+    ended_s: float
 
 
 @dataclass(frozen=True)
@@ -154,18 +175,19 @@ class Peak:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One attempt of the job, as one agent tells it.
+    """The run of a job, as one agent tells it.
 
     Attributes:
-        verdict: how it ended.
+        verdict: how it ended: that of its last attempt.
         code: exit code for this process.
         speaks: this agent prints the report; the others stay silent.
-        job, attempt, world, nodes: which run; number of workers and of nodes.
+        job, attempt, world, nodes: which run; number of the last attempt, its number of workers and of nodes.
         log_dir: where the logs are.
         started_s, ended_s: seconds since the epoch.
         notes: further remarks, one line each.
         reason: why the scheduler stopped the job, in words; "" if it did not, or does not tell.
         peaks: the most memory that each worker held, as far as it is known.
+        earlier: the attempts before the last one, in order.
     """
 
     verdict: Verdict
@@ -181,3 +203,4 @@ class RunReport:
     notes: tuple[str, ...] = ()
     reason: str = ""
     peaks: tuple[Peak, ...] = ()
+    earlier: tuple[Ended, ...] = ()

@@ -17,9 +17,15 @@ from slaunch.agent.events import (
     Finish,
     Forward,
     Kill,
+    MakePlan,
+    Planned,
+    Prepare,
+    Prepared,
     SignalArrived,
     SignalWorkers,
+    Started,
     StartFailed,
+    StartWorkers,
     Sweep,
     Tell,
     TellAll,
@@ -28,6 +34,7 @@ from slaunch.agent.events import (
     WorkerExited,
 )
 from slaunch.agent.messages import Decided, Message, pack, unpack
+from slaunch.agent.policy import Policy
 from slaunch.agent.values import Failure, Stuck, Verdict
 from slaunch.node.values import Problem
 
@@ -68,12 +75,25 @@ class Agent:
     finished_at: float = -1.0
     sweeping: bool = False
     killing: bool = False
+    members: tuple[int, ...] = ()
+    attempt: int = 0
+    ports: tuple[tuple[int, ...], ...] = ()
 
 
 class World:
     """Runs a job until nothing happens any more."""
 
-    def __init__(self, nodes: int, per_node: int, grace_s: float = 3.0, seed: int = 0, limit_at: float = inf) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        per_node: int,
+        grace_s: float = 3.0,
+        seed: int = 0,
+        limit_at: float = inf,
+        policy: Policy | None = None,
+        life_s: float = inf,
+    ) -> None:
+        """`life_s`: workers of further attempts end well after so long."""
         self.now = 0.0
         self.random = random.Random(seed)
         self.grace_s, self.limit_at = grace_s, limit_at
@@ -82,17 +102,26 @@ class World:
         self.count = 0
         self.links: dict[tuple[int, int], float] = {}  # time of the last delivery: a connection keeps the order
         self.verdicts_told = 0
+        self.policy, self.per_node, self.life_s = policy, per_node, life_s
+        self.begun: list[tuple[float, int, int, tuple[int, ...]]] = []  # time, agent, attempt, members
+        self.ended: list[Verdict] = []  # of attempts after which there was another one
+        self.shared: dict[int, tuple[tuple[int, ...], ...]] = {}  # ports by attempt, as the first node to start has them
+        self.odd_plans: set[int] = set()  # nodes that make another plan than the others
+        self.portless: set[int] = set()  # nodes that find no new ports
+        self.mute: set[int] = set()  # nodes that never get ready
         self.agents = [self._agent(i, per_node) for i in range(nodes)]
 
     def _agent(self, index: int, per_node: int) -> Agent:
         ranks = range(index * per_node, (index + 1) * per_node)
-        state = supervisor.start(index, self.hosts, frozenset(ranks), self.grace_s, limit_at=self.limit_at, hang_timeout_s=HANG_S)
+        given = {"limit_at": self.limit_at, "hang_timeout_s": HANG_S, "policy": self.policy}
+        state = supervisor.start(index, self.hosts, frozenset(ranks), self.grace_s, **given)  # type: ignore[arg-type]
         if self.limit_at < inf:
             self.at(self.limit_at, lambda: self.feed(self.agents[index], Tick()))
         return Agent(index, state, {rank: Worker(rank, index) for rank in ranks})
 
     def worker(self, rank: int) -> Worker:
-        return next(agent.workers[rank] for agent in self.agents if rank in agent.workers)
+        having = [agent for agent in self.agents if rank in agent.workers]
+        return min(having, key=lambda agent: agent.dead).workers[rank]
 
     def wall(self, agent: Agent) -> float:
         return WALL + self.now + agent.offset_s
@@ -109,8 +138,9 @@ class World:
             what()
 
     def exit(self, rank: int, code: int, time_s: float, cause: str = "error") -> None:
-        """Worker `rank` ends by itself."""
-        self.at(time_s, lambda: self._exit(self.worker(rank), code, cause))
+        """Worker `rank` ends by itself, if there is one then."""
+        there = lambda: any(rank in agent.workers for agent in self.agents)  # noqa: E731
+        self.at(time_s, lambda: self._exit(self.worker(rank), code, cause) if there() else None)
 
     def _exit(self, worker: Worker, code: int, cause: str = "error") -> None:
         agent = self.agents[worker.node]
@@ -177,10 +207,51 @@ class World:
                 self._say(agent, self.agents[to], message)
             case TellAll(message):
                 self._say_all(agent, message)
+            case Prepare() | MakePlan() | StartWorkers():
+                self._renew(agent, action)
             case Finish(verdict):
                 agent.verdict = verdict
                 agent.finished_at = self.now
                 self._tell_gone(agent, "closed the connection", 0.0)
+
+    def _renew(self, agent: Agent, action: Prepare | MakePlan | StartWorkers) -> None:
+        match action:
+            case Prepare():
+                self._prepare(agent, action)
+            case MakePlan(ports):
+                agent.ports = ports
+                odd = agent.index if agent.index in self.odd_plans else ""
+                self.at(self.now + 0.001, lambda: self.feed(agent, Planned(f"{agent.attempt} {ports} {odd}")))
+            case StartWorkers():
+                self._start(agent)
+
+    def _prepare(self, agent: Agent, action: Prepare) -> None:
+        left = [w for w in agent.workers.values() if w.alive or w.leftovers]
+        assert not left, "the last attempt is not over"
+        if agent.index == 0:
+            self.ended.append(action.verdict)
+        agent.members, agent.attempt = action.members, action.attempt
+        agent.sweeping = agent.killing = False
+        failed = StartFailed(Problem(73, "hold", "no port", "free some"))
+        answer = failed if agent.index in self.portless else Prepared((1000 * agent.attempt + agent.index,))
+        if agent.index not in self.mute:
+            self.at(self.now + 0.001, lambda: self.feed(agent, answer))
+
+    def _start(self, agent: Agent) -> None:
+        assert len(agent.ports) == len(agent.members)
+        assert self.shared.setdefault(agent.attempt, agent.ports) == agent.ports, "two worlds in one attempt"
+        others = [w for other in self.agents if other.attempt != agent.attempt for w in other.workers.values() if w.alive]
+        assert not others, "workers of two attempts run at the same time"
+        first = agent.members.index(agent.index) * self.per_node
+        old = [agent.workers[rank] for rank in sorted(agent.workers)]
+        agent.workers = {
+            first + at: Worker(first + at, agent.index, was.stop_s, was.leftovers, was.stubborn) for at, was in enumerate(old)
+        }
+        self.begun.append((self.now, agent.index, agent.attempt, agent.members))
+        if self.life_s < inf:
+            for worker in agent.workers.values():
+                self.at(self.now + self.life_s, lambda worker=worker: self._exit(worker, 0))
+        self.at(self.now, lambda: self.feed(agent, Started(frozenset(agent.workers), frozenset())))
 
     def _say_all(self, agent: Agent, message: Message) -> None:
         self.verdicts_told += isinstance(message, Decided)

@@ -1,0 +1,108 @@
+"""Whether another attempt follows one that did not end well: pure rules, and what they are told."""
+
+from __future__ import annotations
+
+from math import inf
+
+from slaunch.agent.values import Verdict
+from slaunch.frozen import dataclass, replace
+
+NO_PROGRESS = -1
+DELAY_LIMIT_S = 600.0
+"""However often the job has been restarted, nobody waits longer than this."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the user wants.
+
+    Attributes:
+        max_restarts: how often the workers may be started anew; 0 = never.
+        delay_s: wait before the first restart, twice as long before each further one.
+        window_s: only restarts within so many seconds count; inf = all of them.
+        final_codes: exit codes of a worker after which there is none.
+        max_idle: attempts in a row without progress after which there is none; 0 = however many.
+        least: with how many nodes the job goes on when others are lost; 0 = with all only.
+        fence_s: wait after the loss of a node, so that its workers have ended even where the node lives on and only its
+            connection is gone.
+    """
+
+    max_restarts: int = 0
+    delay_s: float = 0.0
+    window_s: float = inf
+    final_codes: frozenset[int] = frozenset()
+    max_idle: int = 0
+    least: int = 0
+    fence_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """What has been.
+
+    Attributes:
+        restarts: when the workers were started anew after a failure, monotonic.
+        progress: the furthest step that a worker has told; -1 = none.
+        idle: attempts in a row that ended without progress.
+    """
+
+    restarts: tuple[float, ...] = ()
+    progress: int = NO_PROGRESS
+    idle: int = 0
+
+
+def with_end(record: Record, progress: int) -> Record:
+    """The record after an attempt that got as far as `progress`."""
+    if progress > record.progress:
+        return replace(record, progress=progress, idle=0)
+    return replace(record, idle=record.idle + 1)
+
+
+def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
+    policy: Policy, record: Record, verdict: Verdict, left: int, lost: int, now: float
+) -> str:
+    """Why no other attempt follows, in words; "" if one does.
+
+    Args:
+        policy: the user's wishes.
+        record: what has been, this attempt included.
+        verdict: how this attempt ended.
+        left, lost: number of nodes that are left, and that are not.
+        now: monotonic seconds.
+    """
+    if verdict.outcome not in ("failure", "hang", "lost"):
+        return f"no restart after {MEANING[verdict.outcome]}"
+    if verdict.stuck:
+        return "no restart: a process cannot be killed"
+    if lost and not (policy.least and left >= policy.least):
+        few = f"{left} nodes are left, and at least {policy.least} are wanted"
+        return f"no restart: {few if policy.least else 'a node is lost'}"
+    first = verdict.first
+    if first is not None and verdict.outcome == "failure" and first.cause == "start":
+        return "no restart: the program cannot be started"
+    if first is not None and verdict.outcome == "failure" and verdict.code in policy.final_codes:
+        return f"no restart after exit code {verdict.code}, as asked for"
+    if policy.max_idle and record.idle >= policy.max_idle:
+        return f"no restart: no progress in {record.idle} attempts"
+    if verdict.outcome != "lost" and len(counted(policy, record, now)) >= policy.max_restarts:
+        return f"no restart: all {policy.max_restarts} are used up"
+    return ""
+
+
+MEANING = {
+    "success": "a good end",
+    "signal": "a request to stop",
+    "start": "a node that cannot start its workers",
+    "time": "the time limit",
+}
+
+
+def counted(policy: Policy, record: Record, now: float) -> tuple[float, ...]:
+    """Restarts that count against the limit. Those after the loss of a node do not: it makes the job smaller, and ends there."""
+    return tuple(time for time in record.restarts if time > now - policy.window_s)
+
+
+def wait_s(policy: Policy, record: Record, lost: int) -> float:
+    """How long to wait before the workers start anew; `record` has this restart already, if it counts."""
+    grown = policy.delay_s * 2.0 ** min(len(record.restarts) - 1, 30) if record.restarts else 0.0
+    return max(min(grown, DELAY_LIMIT_S), policy.fence_s if lost else 0.0)

@@ -1,0 +1,150 @@
+"""The hub's part in another attempt, as a pure machine: from the end of one to the start of the next.
+
+    hub → nodes   NewAttempt         all has ended; hold new ports
+    nodes → hub   Ready              here they are
+    hub → nodes   Ports              everybody's
+    nodes → hub   PlanMade           the digest of the plan made of them
+    hub → nodes   Begin              they are all the same: start
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from slaunch.agent.events import Action, TellAll
+from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
+from slaunch.agent.policy import MEANING, refusal, wait_s, with_end
+from slaunch.agent.values import Verdict
+from slaunch.agent.verdict import Findings
+from slaunch.errors import AgreementError, RendezvousError
+from slaunch.frozen import dataclass, replace
+from slaunch.node.values import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.agent.hub_side import Hub
+
+    Result = tuple[Hub, tuple[Action, ...]]
+
+PREPARE_S = 30.0
+"""How long nodes may take to hold ports and make the plan."""
+
+
+@dataclass(frozen=True)
+class Coming:
+    """The attempt that is being prepared.
+
+    Attributes:
+        begin_at: when it may start, monotonic.
+        ports: each node's new ports, by node, as far as they are known.
+        digests: digest of the plan that each node made.
+    """
+
+    begin_at: float
+    ports: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    digests: tuple[tuple[int, str], ...] = ()
+
+
+def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
+    """The hub with this end in its record, and why no other attempt follows; "" if one does."""
+    hub = replace(hub, record=with_end(hub.record, hub.progress))
+    if hub.found.stops:  # it may have come after the failure, and is not the cause then
+        return hub, f"no restart after {MEANING['signal']}"
+    if now >= hub.limit_at:
+        return hub, f"no restart after {MEANING['time']}"
+    left = len(left_of(hub))
+    return hub, refusal(hub.policy, hub.record, verdict, left, len(hub.members) - left, now)
+
+
+def left_of(hub: Hub) -> tuple[int, ...]:
+    """The nodes that are not lost."""
+    return tuple(node for node in hub.members if node not in hub.gone)
+
+
+def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
+    """Have all nodes get ready for another attempt."""
+    if verdict.outcome != "lost":
+        hub = replace(hub, record=replace(hub.record, restarts=(*hub.record.restarts, now)))
+    members = left_of(hub)
+    delay_s = wait_s(hub.policy, hub.record, len(hub.members) - len(members))
+    hub = replace(
+        hub,
+        attempt=hub.attempt + 1,
+        members=members,
+        pending=frozenset(members),
+        clients=hub.all_clients & frozenset(members),
+        found=Findings(),
+        stop_by=float("inf"),
+        deadline=now + delay_s + PREPARE_S,
+        silent=(),
+        progress=-1,
+        coming=Coming(now + delay_s),
+    )
+    return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict)),)
+
+
+def on_ready(hub: Hub, sender: int, message: Ready) -> Result:
+    """A node has new ports; once all have, everybody is told of all."""
+    if hub.coming is None or hub.stop_by < float("inf"):
+        return hub, ()
+    ports = (*hub.coming.ports, (sender, message.ports))
+    hub = replace(hub, coming=replace(hub.coming, ports=ports))
+    if len(ports) < len(hub.members):
+        return hub, ()
+    return hub, (TellAll(Ports(tuple(of_node for _, of_node in sorted(ports)))),)
+
+
+def on_plan(hub: Hub, sender: int, message: PlanMade, now: float) -> Result:
+    """A node has made its plan."""
+    if hub.coming is None or hub.stop_by < float("inf"):
+        return hub, ()
+    return maybe_begin(replace(hub, coming=replace(hub.coming, digests=(*hub.coming.digests, (sender, message.digest)))), now)
+
+
+def begin_at(hub: Hub) -> float:
+    """When the attempt can begin, monotonic; inf while something is missing."""
+    coming = hub.coming
+    if coming is None or len(coming.digests) < len(hub.members) or hub.stop_by < float("inf"):
+        return float("inf")
+    return coming.begin_at
+
+
+def maybe_begin(hub: Hub, now: float) -> Result:
+    """Start, if all have made the same plan and it is time."""
+    if now < begin_at(hub) or disagreement(hub) is not None:
+        return hub, ()
+    return replace(hub, coming=None, deadline=float("inf"), life_at=now), (TellAll(Begin()),)
+
+
+def disagreement(hub: Hub) -> Problem | None:
+    """What is wrong with the plans, once all are known."""
+    digests = hub.coming.digests if hub.coming is not None else ()
+    if len(digests) < len(hub.members) or len({digest for _, digest in digests}) < 2:
+        return None
+    usual = Counter(digest for _, digest in digests).most_common(1)[0][0]
+    odd = next(node for node, digest in sorted(digests) if digest != usual)
+    return Problem(
+        AgreementError.exit_code,
+        f"agree on the plan of attempt {hub.attempt}",
+        f"node {odd} ({hub.hosts[odd]}) made another plan than most",
+        "run the same slaunch with the same options on all nodes",
+    )
+
+
+def unready(hub: Hub) -> Problem:
+    """What is wrong with nodes that do not get ready."""
+    assert hub.coming is not None
+    seen = hub.coming.digests if len(hub.coming.ports) == len(hub.members) else hub.coming.ports
+    silent = [node for node in hub.members if node not in {each for each, _ in seen}]
+    names = ", ".join(f"{node} ({hub.hosts[node]})" for node in silent[:8])
+    return Problem(
+        RendezvousError.exit_code,
+        f"prepare attempt {hub.attempt}",
+        f"no answer within {PREPARE_S:g} s from node {names} ({len(silent)} in all)",
+        "look at the agents' logs in the directory of the logs",
+    )
+
+
+def wanted(hub: Hub) -> bool:
+    """Whether the user counts on further attempts at all."""
+    return hub.policy.max_restarts > 0 or hub.policy.least > 0
