@@ -116,3 +116,54 @@ def test_f69_more_workers_than_gpus_is_one_error(loose: Cluster) -> None:
     done = loose.srun("-N2", "--ntasks-per-node=1", "--gpus-per-task=2", "slaunch", "--nproc_per_node", "3", MASK)
     assert done.returncode == 66, done.stderr
     assert "2 visible: 0,1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("srun", "options"),
+    [
+        (("-N1", "-n1"), ("--nproc_per_node", "2")),
+        (("-N1", "-n1", "-c2"), ("--nproc_per_node", "2", "--bind", "core")),
+        (("-N2", "--ntasks-per-node=1", "--exclusive"), ("--nproc_per_node", "2")),
+        (("-N1", "-n1", "-c2", "--gpus-per-task=2"), ()),
+        (("-N1", "-n1", "-c2", "--gpus-per-task=2"), ("--workers-per-device", "1", "--bind", "map:1,0")),
+        (("-N1", "-n2", "--cpu-bind=cores", "--gres=gpu:4", "--gpu-bind=single:1"), ()),
+        (("-N1", "-n1", "-c2", "--cpu-bind=map_cpu:1"), ("--bind", "none", "--nproc_per_node", "2")),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_masks_in_proc_are_as_the_map_says(loose: Cluster, srun: tuple[str, ...], options: tuple[str, ...]) -> None:
+    found, _ = run(loose, srun, *options)
+    told = loose.srun(*srun, "slaunch", "explain", "--bind", "--json", *options, MASK)
+    assert told.returncode == 0, told.stderr
+    planned = {
+        (host, worker["local_rank"]): worker["cpus"]
+        for node in json.loads(told.stdout)["nodes"]
+        for host in node["hosts"]
+        for worker in node["workers"]
+    }
+    assert {(str(each["host"]), int(str(each["LOCAL_RANK"]))): each["cpus"] for each in found} == planned
+
+
+@pytest.mark.parametrize(
+    ("srun", "options"), [(("-N1", "-n1", "-c2"), ("--nproc_per_node", "2")), (("-N1", "-n2"), ())], ids=["agent", "tasks"]
+)
+def test_p43_memory_of_workers_is_bound_where_that_is_asked_for(
+    loose: Cluster, srun: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    assert [each["memory"] for each in run(loose, srun, *options)[0]] == ["default"] * 2
+    assert [each["memory"] for each in run(loose, srun, *options, "--bind-memory", "bind")[0]] == ["bind:0"] * 2
+
+
+def test_f71_w43_workers_share_gpus_or_have_several_where_that_is_asked_for(loose: Cluster) -> None:
+    found, said = run(loose, ("-N1", "-n1", "-c2", "--gres=gpu:2"), "--workers-per-device", "2")
+    assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["0", "0", "1", "1"]
+    assert [each["SLAUNCH_LOCAL_DEVICE"] for each in found] == ["0"] * 4
+    assert "take turns on it: no MPS daemon runs" in said
+    found, _ = run(loose, ("-N1", "-n1", "-c2", "--gres=gpu:4"), "--devices-per-worker", "2")
+    assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["0,1", "2,3"]
+    assert [each["SLAUNCH_LOCAL_DEVICE"] for each in found] == ["0,1", "0,1"]
+
+
+def test_w10_the_most_memory_is_told_at_the_end(loose: Cluster) -> None:
+    _, said = run(loose, ("-N2", "--ntasks-per-node=1"), "--nproc_per_node", "1")
+    assert re.search(r"memory: hosts at most \d+ MiB \(rank [01] on n[12]\)", said)

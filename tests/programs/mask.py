@@ -3,6 +3,11 @@
 import json
 import os
 
-NAMES = ("RANK", "SLURM_CPU_BIND_LIST", "CUDA_VISIBLE_DEVICES", "SLAUNCH_LOCAL_DEVICE", "FLAGS_selected_gpus", "OMP_NUM_THREADS")
+RANKS = ("RANK", "LOCAL_RANK")
+DEVICES = ("CUDA_VISIBLE_DEVICES", "SLAUNCH_LOCAL_DEVICE", "FLAGS_selected_gpus")
+NAMES = (*RANKS, *DEVICES, "SLURM_CPU_BIND_LIST", "OMP_NUM_THREADS")
 place = {name: os.environ.get(name) for name in NAMES}
-print("mask", json.dumps({**place, "host": os.uname().nodename, "cpus": sorted(os.sched_getaffinity(0))}), flush=True)
+with open("/proc/self/numa_maps") as file:
+    memory = file.readline().split()[1]
+mine = {"host": os.uname().nodename, "cpus": sorted(os.sched_getaffinity(0)), "memory": memory}
+print("mask", json.dumps({**place, **mine}), flush=True)
