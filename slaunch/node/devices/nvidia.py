@@ -9,10 +9,11 @@ from slaunch.errors import DeviceError
 from slaunch.node.devices.nvml import Driver, Unit, read_driver
 from slaunch.node.devices.values import Found, View
 from slaunch.node.devices.visible import repeated, tokens
-from slaunch.node.files import problem
+from slaunch.node.files import problem, read_text
 from slaunch.node.values import Device, Problem
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
+GIB = 1 << 30
 OLD_MIG_NAME = re.compile(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)")
 """Driver versions before 470 call a MIG instance by GPU, GPU instance and compute instance."""
 
@@ -50,7 +51,8 @@ def of_list(listed: tuple[str, ...], driver: Driver, env: Mapping[str, str]) -> 
         *((faulty(faults),) if faults else ()),
         *checked(listed, env),
     )
-    return Found("gpu", devices, VARIABLE, (*mixed(driver, env), *sliced(devices)), problems)
+    held = [(label, units[0]) for label, units in matched if len(units) == 1]
+    return Found("gpu", devices, VARIABLE, (*mixed(driver, env), *sliced(devices), *in_use(held)), problems)
 
 
 def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
@@ -60,7 +62,8 @@ def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
     faults = [f"GPU {unit.index}: {unit.fault}" for unit in driver.units if unit.fault]
     labels = [each.label for each in devices]
     problems = (*((faulty(faults),) if faults else ()), *checked(labels, env))
-    return Found("gpu", devices, "", (*mixed(driver, env), *sliced(devices)), problems)
+    notes = (*mixed(driver, env), *sliced(devices), *in_use(list(zip(labels, usable, strict=True))))
+    return Found("gpu", devices, "", notes, problems)
 
 
 def match(label: str, units: Sequence[Unit]) -> list[Unit]:
@@ -93,6 +96,17 @@ def sliced(devices: Sequence[Device]) -> tuple[str, ...]:
     if len(devices) < 2 or not any(each.label.startswith("MIG-") for each in devices):
         return ()
     return ("each worker sees its own MIG instance, as device 0; --visible virtual is for scripts that index by LOCAL_RANK",)
+
+
+def in_use(units: Sequence[tuple[str, Unit]]) -> tuple[str, ...]:
+    """GPUs on which others compute already, such as what an earlier job has left; MPS's own server is meant to be there."""
+    found = [f"{label} by process {pid} ({size // GIB} GiB)" for label, unit in units for pid, size in unit.held if not mps(pid)]
+    return (f"GPUs are in use already: {', '.join(found)}",) if found else ()
+
+
+def mps(pid: int) -> bool:
+    """Whether a process is the server of MPS."""
+    return read_text(f"/proc/{pid}/comm").startswith("nvidia-cuda-mps")
 
 
 def checked(labels: Sequence[str], env: Mapping[str, str]) -> tuple[Problem, ...]:

@@ -30,6 +30,7 @@ class Unit:
         pci, numa, memory_bytes, name: as in `Device`.
         sliced: it is a GPU in MIG mode, of which programs use instances only.
         fault: why it cannot be used; "" if it can.
+        held: process ids of those that compute on it, with the bytes of its memory that they hold.
     """
 
     index: int
@@ -42,6 +43,7 @@ class Unit:
     name: str = ""
     sliced: bool = False
     fault: str = ""
+    held: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def whole(nvml: ModuleType, handle: Any, index: int, view: View) -> Unit:
         memory_bytes=nvml.nvmlDeviceGetMemoryInfo(handle).total,
         name=nvml.nvmlDeviceGetName(handle),
         sliced=in_mig_mode(nvml, handle),
+        held=holders(nvml, handle),
     )
 
 
@@ -123,7 +126,16 @@ def instances(nvml: ModuleType, handle: Any, gpu: Unit) -> Iterator[Unit]:
             numa=gpu.numa,
             memory_bytes=nvml.nvmlDeviceGetMemoryInfo(part).total,
             name=nvml.nvmlDeviceGetName(part),
+            held=holders(nvml, part),
         )
+
+
+def holders(nvml: ModuleType, handle: Any) -> tuple[tuple[int, int], ...]:
+    """Processes that compute on a GPU or instance, and their bytes (0: the driver does not tell); () where it does not answer."""
+    try:
+        return tuple((each.pid, each.usedGpuMemory or 0) for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    except nvml.NVMLError:
+        return ()
 
 
 def in_mig_mode(nvml: ModuleType, handle: Any) -> bool:

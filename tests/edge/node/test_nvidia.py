@@ -6,6 +6,7 @@ import pytest
 from support.nvml import look
 
 A0 = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
+A1 = "GPU-5b2d7b3c-1d2e-6f3a-0b4c-9d8e7f6a5b4c"
 MIG_A, MIG_B = "MIG-377e0049-554c-540b-93c6-d0976f8426cb", "MIG-8e4a8a9c-0f2b-5a6c-9d3e-1b7f5c2d4e6f"
 MIG_GPU = "GPU-e91edf3b-b297-37c1-a2a7-7601c3238fa2"
 
@@ -70,7 +71,7 @@ def test_p49_names_of_no_gpu_or_of_two_are_told_with_those_that_are(root, text):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "NoDevFiles", "none", "void", "-1,0"])
-def test_p49_lists_of_nothing_are_a_cpu_job(root, text):
+def test_p49_w15_lists_of_nothing_are_a_cpu_job(root, text):
     found = look("a100x4.txt", {"CUDA_VISIBLE_DEVICES": text}, root)
     assert found["devices"] == []
     assert found["problems"] == []
@@ -132,7 +133,7 @@ def test_a_driver_that_does_not_answer_is_not_asked_for_a_cpu_job(root):
     assert look("mismatch.txt", {"CUDA_VISIBLE_DEVICES": ""}, root)["problems"] == []
 
 
-def test_f57_without_driver_library_the_list_is_believed_and_that_is_told(tmp_path):
+def test_f57_w15_without_driver_library_the_list_is_believed_and_that_is_told(tmp_path):
     found = look("", {"CUDA_VISIBLE_DEVICES": "0,1"}, str(tmp_path))
     assert labels(found) == ["0", "1"]
     assert "unverified" in found["notes"][0]
@@ -143,14 +144,14 @@ def test_unequal_gpus_are_told_unless_numbered_by_pci(root):
     assert look("mixed.txt", {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, root)["notes"] == []
 
 
-def test_slurm_gave_fewer_than_the_list_names(root):
+def test_w15_slurm_gave_fewer_than_the_list_names(root):
     given = {"CUDA_VISIBLE_DEVICES": "0,1,2,3", "SLURM_GPUS_ON_NODE": "2", "SLURM_STEP_GPUS": "0,3"}
     found = look("a100x4.txt", given, root)
     assert "CUDA_VISIBLE_DEVICES=0,1,2,3; but Slurm gave 2" in seen(found)
     assert "set it to 0,3" in found["problems"][0]["todo"]
 
 
-def test_slurm_gave_fewer_than_the_driver_shows(root):
+def test_w15_slurm_gave_fewer_than_the_driver_shows(root):
     found = look("a100x4.txt", {"SLURM_GPUS_ON_NODE": "2"}, root)
     assert "no CUDA_VISIBLE_DEVICES, and the driver shows 0,1,2,3; but Slurm gave 2" in seen(found)
 
@@ -159,6 +160,12 @@ def test_p47_p48_one_gpu_of_four_is_no_contradiction(root):
     found = look("a100x4.txt", {"CUDA_VISIBLE_DEVICES": "0", "SLURM_GPUS_ON_NODE": "4", "SLURM_STEP_GPUS": "0,1,2,3"}, root)
     assert labels(found) == ["0"]
     assert found["problems"] == []
+
+
+@pytest.mark.parametrize(("listed", "label"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": A1[:12]}, A1[:12])])
+def test_p96_processes_that_are_on_a_gpu_already_are_told(root, listed, label):
+    assert f"GPUs are in use already: {label} by process 4194399 (19 GiB)" in look("a100x4.txt", listed, root)["notes"]
+    assert look("a100x4.txt", {"CUDA_VISIBLE_DEVICES": "0,2"}, root)["notes"] == []
 
 
 def test_a_gpu_named_twice_is_none_for_cuda(root):
