@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.allocation.values import Task
-from slaunch.errors import MissingToolError, UsageError
+from slaunch.errors import MissingToolError
 from slaunch.frozen import dataclass
 from slaunch.options import Options
 from slaunch.rendezvous.endpoints import ETCD
 from slaunch.rendezvous.library import find_library
 from slaunch.rendezvous.pmi import NONE, fits, read_interface
-
-WAYS = ("auto", "mpi", "slurm", "tcp", "etcd")
+from slaunch.rendezvous.ways import find
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,12 @@ def choose(task: Task, options: Options, env: Mapping[str, str]) -> Choice:
         env: the environment.
 
     Raises:
-        UsageError: there is no such way.
+        UsageError: there is no way of that name.
         MissingToolError: no way can work here.
     """
     way = options.rendezvous
-    if way not in WAYS:
-        raise UsageError("choose the way of meeting", f"--rendezvous {way}", f"use one of {', '.join(WAYS)}")
+    if way != "auto":
+        find(way)
     if task.slot.size == 1:
         return by_hand(way, options)
     return auto(task, env) if way == "auto" else Choice((way,), f"--rendezvous {way}")

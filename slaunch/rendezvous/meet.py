@@ -14,6 +14,7 @@ from slaunch.options import Options
 from slaunch.rendezvous.choose import Choice, choose
 from slaunch.rendezvous.gatherer import Gatherer, Ground, UnusableError
 from slaunch.rendezvous.values import Membership
+from slaunch.rendezvous.ways import find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
     Raises:
         UnusableError: it does not work here.
     """
-    gatherer = WAYS[way](ground, deadline)
+    gatherer = find(way)(ground, deadline)
     control: list[socket.socket] = []
     try:
         if gatherer.rank == 0 and needs_new_star(gatherer, ground):
@@ -214,39 +215,3 @@ def check(cards: list[Card], ground: Ground) -> None:
 
     for line in check_cards(cards):
         ground.say(f"warning: {line}")
-
-
-def by_mpi(ground: Ground, deadline: float) -> Gatherer:
-    """See `mpi`."""
-    from slaunch.rendezvous.mpi import meet_by_mpi
-
-    return meet_by_mpi(ground, deadline)
-
-
-def by_slurm(ground: Ground, deadline: float) -> Gatherer:
-    """See `slurm`."""
-    from slaunch.rendezvous.slurm import meet_by_slurm
-
-    return meet_by_slurm(ground, deadline)
-
-
-def by_tcp(ground: Ground, deadline: float) -> Gatherer:
-    """See `tcp`."""
-    from slaunch.rendezvous.tcp import meet_by_tcp
-
-    return meet_by_tcp(ground, deadline)
-
-
-def by_etcd(ground: Ground, deadline: float) -> Gatherer:
-    """See `etcd`."""
-    from slaunch.rendezvous.etcd import meet_by_etcd
-
-    return meet_by_etcd(ground, deadline)
-
-
-WAYS: Mapping[str, Callable[[Ground, float], Gatherer]] = {
-    "mpi": by_mpi,
-    "slurm": by_slurm,
-    "tcp": by_tcp,
-    "etcd": by_etcd,
-}

@@ -77,7 +77,7 @@ def test_what_the_user_asks_for_is_done():
     assert choose(task(), options("slurm"), SRUN_PMIX).ways == ("slurm",)
     assert choose(task(), options("mpi"), {}).ways == ("mpi",)
     assert choose(task(), options("tcp", master="n1:6000"), SRUN_PMIX).ways == ("tcp",)
-    with pytest.raises(UsageError, match="auto, mpi, slurm"):
+    with pytest.raises(UsageError, match="auto, mpi, slurm, tcp, etcd"):
         choose(task(), options("carrier-pigeon"), {})
 
 
