@@ -13,6 +13,7 @@ from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
 from slaunch.frozen import dataclass, replace
 from slaunch.launch import current, look, plan_for
+from slaunch.node.devices.links import read_links
 from slaunch.options import Options
 from slaunch.plan.assume import assume
 from slaunch.plan.binding import POLICIES
@@ -119,7 +120,8 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
             return shlex.join(call.argv)
     plan, membership = foresee(options, standing, env, live)
     if request.bind:
-        return map_json(plan, membership) if request.json else map_text(plan, membership)
+        draw = map_json if request.json else map_text
+        return draw(plan, membership, read_links(membership.facts[membership.rank].devices) if live else {})
     specs = everything(plan, options, env)
     render = explain_json if request.json else explain_text
     return render(standing, sightings(env), membership, plan, specs, options, call)

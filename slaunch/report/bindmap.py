@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from slaunch.node.cpulist import render
+from slaunch.node.devices.links import Links
 from slaunch.plan.values import Plan
 from slaunch.rendezvous.values import Membership
 from slaunch.report.bindtree import UNKNOWN, Tree, trees
@@ -17,16 +18,17 @@ FORMAT = 1
 SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Sign of a core, by the local rank of its worker; further workers have the last one."""
 IDLE, SHARED = ".", "+"
+NO_LINKS: Links = {}
 
 
-def map_json(plan: Plan, membership: Membership) -> str:
-    """All different nodes as one JSON object."""
-    return json.dumps({"format": FORMAT, "nodes": trees(plan, membership)}, indent=2)
+def map_json(plan: Plan, membership: Membership, links: Links = NO_LINKS) -> str:
+    """All different nodes as one JSON object. `links`: of the devices of this machine."""
+    return json.dumps({"format": FORMAT, "nodes": trees(plan, membership, links)}, indent=2)
 
 
-def map_text(plan: Plan, membership: Membership) -> str:
+def map_text(plan: Plan, membership: Membership, links: Links = NO_LINKS) -> str:
     """All different nodes for people."""
-    return "\n\n".join("\n".join(node_lines(tree)) for tree in trees(plan, membership))
+    return "\n\n".join("\n".join(node_lines(tree)) for tree in trees(plan, membership, links))
 
 
 def node_lines(tree: Tree) -> list[str]:
@@ -55,12 +57,18 @@ def numa_lines(tree: Tree, workers: Sequence[Tree]) -> list[str]:
     cpus = render(cpu for core in tree["cores"] for cpu in core["cpus"])
     lines = [f"{name}  {drawn(tree['cores'])}  CPUs {cpus}" if cpus else f"{name}  no core of ours"]
     for device in tree["devices"]:
-        words = (f"{device['kind']} {device['label']}", device["pci"], device["name"], whose(device["workers"], workers))
+        name = f"{device['kind']} {device['label']}"
+        words = (name, device["pci"], device["name"], whose(device["workers"], workers), linked(device["links"]))
         lines.append("  " + "  ".join(word for word in words if word))
     for nic in tree["nics"]:
         speed = f"{nic['kind']} {nic['speed_mbps'] // 1000} Gbit/s" if nic["speed_mbps"] else nic["kind"]
         lines.append(f"  {nic['name']}  {speed}  {whose(nic['workers'], workers)}")
     return lines
+
+
+def linked(links: Mapping[str, int]) -> str:
+    """ "links: 4 to gpu 1, 4 to gpu 2"; "" for none."""
+    return f"links: {', '.join(f'{count} to {far}' for far, count in links.items())}" if links else ""
 
 
 def whose(local: Sequence[int], workers: Sequence[Tree]) -> str:

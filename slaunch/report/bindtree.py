@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from slaunch.frozen import dataclass
+from slaunch.node.devices.links import Links
 from slaunch.node.values import Device, NodeFacts
 from slaunch.plan.build import group
 from slaunch.plan.cores import Lists, nodes_of
@@ -28,14 +29,24 @@ class Cell:
     workers: tuple[int, ...]
 
 
-def trees(plan: Plan, membership: Membership) -> list[Tree]:
-    """Each different node once, with the hosts that look like it."""
+def trees(plan: Plan, membership: Membership, links: Links) -> list[Tree]:
+    """Each different node once, with the hosts that look like it. `links`: those of the devices of this machine."""
     found: dict[str, Tree] = {}
     for node, machine in zip(plan.nodes, group(membership.facts), strict=True):
         made = tree_of(node, machine.tasks)
+        if membership.rank in machine.ranks:
+            add_links(made, links)
         like = found.setdefault(repr({**made, "workers": [without_rank(worker) for worker in made["workers"]]}), made)
         like["hosts"].append(node.host)
     return list(found.values())
+
+
+def add_links(tree: Tree, links: Links) -> None:
+    """Say of each device to which others it has direct links, and how many."""
+    devices = [device for place in tree["packages"] for numa in place["numa"] for device in numa["devices"]]
+    names = {device["pci"]: f"{device['kind']} {device['label']}" for device in devices}
+    for device in devices:
+        device["links"] = {names.get(far, far): count for far, count in links.get(device["pci"], {}).items()}
 
 
 def without_rank(worker: Tree) -> Tree:
@@ -121,7 +132,11 @@ def domain(numa: int, cells: Sequence[Cell], tasks: Sequence[NodeFacts], node: N
         "memory": any(numa in facts.memory for facts in tasks),
         "cores": [{"cpus": list(cell.cpus), "cache": cell.cache, "workers": list(cell.workers)} for cell in own],
         "devices": [
-            {"kind": each.kind, "label": each.label, "pci": each.pci, "name": each.name, "workers": holders(each, node)}
+            {
+                **{name: getattr(each, name) for name in ("kind", "label", "pci", "name", "memory_bytes")},
+                "links": {},
+                "workers": holders(each, node),
+            }
             for each in devices.values()
         ],
         "nics": [

@@ -7,12 +7,14 @@
  *   gap                                               an empty slot
  *   process PID USED                                  a process on the GPU or instance above
  *   pidfile PATH USED                                 likewise, by the number in a file, once it is there
+ *   nvlink PCI COUNT                                  so many links of the GPU above lead there
  *   sensors MILLIWATTS CELSIUS                        of the GPU above
  * NAME runs to the end of the line. Memory is in bytes. The file is read at every nvmlInit.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7 };
 #define MAX 128
@@ -23,7 +25,8 @@ typedef struct unit {
   unsigned milliwatts, celsius;
   char uuid[96], pci[32], name[96];
   unsigned long long memory, used;
-  int processes;
+  int processes, links;
+  char ends[36][32];
   char pidfile[256];
   unsigned pids[16];
   unsigned long long held[16];
@@ -53,6 +56,10 @@ static void line_of(char *line) {
     u->parent = units[count - 1].parent;
   } else {
     unit *last = count ? &units[count - 1] : NULL;
+    char end[32];
+    int more;
+    if (last && sscanf(line, "nvlink %31s %d", end, &more) == 2)
+      while (more-- > 0 && last->links < 36) strcpy(last->ends[last->links++], end);
     if (!last || sscanf(line, "sensors %u %u", &last->milliwatts, &last->celsius) == 2) return;
     if (sscanf(line, "process %u %llu", &last->pids[last->processes], &last->held[last->processes]) == 2) last->processes++;
     if (sscanf(line, "pidfile %255s %llu", last->pidfile, &last->held[0]) == 2) last->processes = 0;
@@ -112,6 +119,23 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, unit **handle) {
   for (int i = 0; i < count; i++)
     if (strcmp(units[i].uuid, uuid) == 0) { *handle = &units[i]; return units[i].error; }
   return NOT_FOUND;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, unit **handle) {
+  for (int i = 0; i < count; i++)
+    if (units[i].kind == 0 && strcasecmp(units[i].pci + 4, pci) == 0) { *handle = &units[i]; return units[i].error; }
+  return NOT_FOUND;
+}
+
+int nvmlDeviceGetNvLinkState(unit *u, unsigned link, unsigned *active) {
+  *active = (int)link < u->links;
+  return u->links ? u->error : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(unit *u, unsigned link, pci_info *info) {
+  memset(info, 0, sizeof *info);
+  snprintf(info->bus_id, sizeof info->bus_id, "%s", u->ends[link]);
+  return u->error;
 }
 
 int nvmlDeviceGetUUID(unit *u, char *text, unsigned length) { snprintf(text, length, "%s", u->uuid); return u->error; }
