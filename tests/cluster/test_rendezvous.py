@@ -181,7 +181,7 @@ def test_p97_the_first_task_dies_in_the_meeting(cluster: Cluster) -> None:
     assert all(each["seen"].startswith("the hub is gone: ") and each["local"] for each in found.values())
 
 
-def test_p24_a_script_that_differs_is_told_by_node(cluster: Cluster) -> None:
+def test_a_script_that_differs_is_told_by_node(cluster: Cluster) -> None:
     _, found = meet(cluster, "--differ", "3")
     assert {each["error"] for each in found.values()} == {"AgreementError"}
     assert "differs on n4 (task 3) from the other 3" in found[0]["seen"]

@@ -158,7 +158,7 @@ def test_p28_two_steps_meet_beside_each_other():
 
 
 @pytest.mark.parametrize("taken", [1, 5])
-def test_p30_p31_taken_ports_are_passed_by(taken):
+def test_p30_p31_w26_taken_ports_are_passed_by(taken):
     job = Job(2)
     others = [sock for port in ports_of(job)[:taken] for sock in listen([LOCAL], port)]
     tasks = job.run(lambda meeting: meeting.agree("x"))
