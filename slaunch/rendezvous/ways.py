@@ -1,7 +1,8 @@
 """Ways of meeting, by name. A way is a function from the ground and a deadline (`time.monotonic()`) to a `Gatherer`.
 
-It raises UnusableError where it cannot work, and RendezvousError where it should have. Add one by writing a module here and a line
-in `BUILT_IN` and in the entry points of setup.cfg; another package adds one by an entry point in the group `slaunch.rendezvous`.
+It raises UnusableError where it cannot work, and RendezvousError where it should have. Add one by writing a module here and a
+line in `BUILT_IN` and in the entry points of setup.cfg; another package adds one by an entry point in the group
+`slaunch.rendezvous`.
 """
 
 from __future__ import annotations

@@ -32,9 +32,10 @@ def test_the_environments_secret_comes_first(env):
 
 
 def test_a_secret_of_the_users_own_will_do():
-    long = {secret.VARIABLE: "correct horse battery staple"}
-    assert secret.find(IDENTITY, long, "given", "") == secret.offer(IDENTITY, long).door.secret
-    assert secret.find(IDENTITY, {secret.VARIABLE: "another text of some length"}, "given", "") != secret.offer(IDENTITY, long).door.secret
+    ours, others = ({secret.VARIABLE: text} for text in ("correct horse battery staple", "another text of some length"))
+    offered = secret.offer(IDENTITY, ours).door.secret
+    assert secret.find(IDENTITY, ours, "given", "") == offered
+    assert secret.find(IDENTITY, others, "given", "") != offered
 
 
 @pytest.mark.parametrize("value", [None, "", "too short"])
