@@ -26,7 +26,7 @@ from slaunch.tune.history.warm import read_table
 from slaunch.tune.session import Files, Session, files_for
 from slaunch.tune.trial.leftovers import clear
 from slaunch.tune.trial.place import find_place
-from slaunch.tune.trial.prepare import Run, prepare
+from slaunch.tune.trial.prepare import Plan, Run, make_files, prepare
 from slaunch.tune.trial.values import Order, Record
 from slaunch.tune.values import Study
 
@@ -132,7 +132,8 @@ def finish(session: Session, why: str) -> Order | None:
     if found is None:
         return None
     session.teller.say(tell.current_best(session.study, found))
-    order = best_order(session, found)
+    plan = best_plan(session, found)
+    order = plan.order
     session.teller.say(f"its settings: {shown(order)}")
     write(session.files.path("best.json"), best_json(found, order))
     if session.asked:
@@ -147,10 +148,10 @@ def finish(session: Session, why: str) -> Order | None:
     if not session.study.choice.run or session.study.algorithm.estimated_gpus:
         return None
     session.journal.append("best", number=found.number, setting=dict(found.setting), folder=order.folder)
-    return order
+    return make_files(plan)
 
 
-def best_order(session: Session, found: Record) -> Order:
+def best_plan(session: Session, found: Record) -> Plan:
     """The run of the best setting: its own job id and folder, no time limit."""
     folder = session.study.choice.folder or os.path.join(session.files.folder, BEST)
     run = Run(0, BEST, BEST, os.path.abspath(folder), "best", f"slaunch-tune-{session.nonce}-best")

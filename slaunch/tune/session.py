@@ -25,7 +25,7 @@ from slaunch.tune.tell import Teller, began
 from slaunch.tune.trial.classify import HOPELESS, classify, read_report
 from slaunch.tune.trial.name import batch, folder_name
 from slaunch.tune.trial.place import Place
-from slaunch.tune.trial.prepare import Run, prepare
+from slaunch.tune.trial.prepare import Run, make_files, prepare
 from slaunch.tune.trial.run import last_line, run_order
 from slaunch.tune.trial.values import FINAL, INFRASTRUCTURE, OK, Ended, Order, Record
 from slaunch.tune.values import Setting, Study, same
@@ -107,12 +107,11 @@ class Session:
     def over(self) -> str:
         """Why no further trial is started; "" if one may be."""
         limits = self.study.limits
-        now = time.monotonic()
         if self.asked:
             return f"asked to stop by {signal.Signals(self.asked).name}"
         if self.handed >= limits.tasks:
             return f"task_limit: {limits.tasks} trials"
-        if limits.search_s and now - self.began > limits.search_s:
+        if limits.search_s and self.handed and time.monotonic() - self.began > limits.search_s:
             return f"max_search_time: {limits.search_s:g} s"
         if self.late():
             return "the allocation's time is nearly over"
@@ -181,7 +180,7 @@ class Session:
         """Run a setting once."""
         number = self._number
         run = Run(number, name, f"auto_tuner_{number}", os.path.join(self.files.folder, name), step=self._step(number))
-        order = prepare(self.study, self.place, self.options, self.env, setting, run)
+        order = make_files(prepare(self.study, self.place, self.options, self.env, setting, run))
         order = replace(order, limit_s=self.study.limits.first_s if self._first else order.limit_s)
         self._pause()
         ended = run_order(order, self.must_stop, lambda pid: self._note_start(order, setting, pid))

@@ -35,7 +35,9 @@ def case(nodes: int, gpus: int, memory_gib: float = 0, **config: object) -> dict
     return {"nodes": nodes, "gpus_per_node": gpus, "memory_gib": memory_gib, "config": {**base, **config}}
 
 
-ROWS = """dp_degree,mp_degree,pp_degree,vpp_degree,micro_batch_size,sharding_degree,sharding_stage,use_recompute,recompute_granularity
+ROWS = """\
+dp_degree,mp_degree,pp_degree,vpp_degree,micro_batch_size,sharding_degree,sharding_stage,\
+use_recompute,recompute_granularity
 1,8,1,1,4,1,1,true,full
 1,4,2,1,2,1,1,False,
 1,2,2,1,2,2,1,TRUE,core_attn
@@ -94,7 +96,12 @@ CASES = {
     "integer": case(1, 8, 0, **{**DEGREES, "mp_degree": 2}),
     "minmax": case(1, 8, 0, **{**DEGREES, "mp_degree": {"min": 2, "max": 4}}),
     "estimation": case(
-        1, 8, 0, **ALL, search_algo={"name": "dp_estimation", "estimated_num_gpus": 32}, model_cfg={**MODEL, "global_batch_size": 64}
+        1,
+        8,
+        0,
+        **ALL,
+        search_algo={"name": "dp_estimation", "estimated_num_gpus": 32},
+        model_cfg={**MODEL, "global_batch_size": 64},
     ),
     "estimation-overlap": case(
         1,
@@ -117,7 +124,7 @@ def record(given: dict[str, object]) -> dict[str, object]:
     config |= {"nodes": given["nodes"], "gpus_per_node": given["gpus_per_node"]}
     config["num_gpus"] = config["nodes"] * config["gpus_per_node"]
     if "rows" in config:
-        config["configs_csv"] = "/tmp/record_tuner_space.csv"  # noqa: S108
+        config["configs_csv"] = "/tmp/record_tuner_space.csv"
         with open(config["configs_csv"], "w") as file:
             file.write(config.pop("rows"))
     try:

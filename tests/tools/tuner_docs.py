@@ -1,7 +1,7 @@
 """Write what the tuner's code tells of itself: docs/tuner-schema.json, docs/tuner-keys.md, docs/tuner-rules.md.
 
-    python tests/tools/tuner_docs.py            write them
-    python tests/tools/tuner_docs.py --check    exit 1, naming the file, if one is out of date
+python tests/tools/tuner_docs.py            write them
+python tests/tools/tuner_docs.py --check    exit 1, naming the file, if one is out of date
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def keys() -> str:
 def rules() -> str:
     """The page of rules: what each says, and its tests."""
     lines = ["# Rules of the tuner", "", MADE, ""]
-    lines += ["## Over the configuration", "", "A setting is dropped before any trial if:", "", *table(config.RULES, "test_config_rules.py")]
+    lines += [
+        "## Over the configuration",
+        "",
+        "A setting is dropped before any trial if:",
+        "",
+        *table(config.RULES, "test_config_rules.py"),
+    ]
     lines += ["", "## Over the history", "", "A setting is skipped, and counts as expected, if:", ""]
     return "\n".join(lines + table(history.RULES, "test_history_rules.py")) + "\n"
 

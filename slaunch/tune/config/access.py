@@ -11,7 +11,6 @@ GB, MB = 1024.0, 1.0
 """What a plain number counts in, in MiB."""
 
 
-
 def word(value: object) -> str:
     """A text that may be written in any case; "" if absent."""
     return value.strip().lower() if isinstance(value, str) else ""

@@ -56,7 +56,8 @@ class Journal:
         """
         event = {"event": kind, "time": round(time.time(), 3), **fields}
         data = (json.dumps(event, default=str) + "\n").encode()
-        failpoint("tune.before_append")
+        point = f"{kind}{fields.get('number', '')}"
+        failpoint(f"tune.before.{point}")
         try:
             os.lseek(self._file, 0, os.SEEK_END)
             while data:
@@ -64,7 +65,7 @@ class Journal:
             os.fsync(self._file)
         except OSError as error:
             raise _unwritable(self.path, error) from None
-        failpoint("tune.after_append")
+        failpoint(f"tune.after.{point}")
 
     def close(self) -> None:
         """Close it; the lock goes with it."""

@@ -137,9 +137,7 @@ def wrong_overlap(where: str, given: object, single: bool) -> Iterator[str]:
         yield f"{where}: {error}"
 
 
-def wrong_forms(
-    inject: Mapping[str, object], own: Sequence[str], overlap: Mapping[str, object], single: bool
-) -> Iterator[str]:
+def wrong_forms(inject: Mapping[str, object], own: Sequence[str], overlap: Mapping[str, object], single: bool) -> Iterator[str]:
     """What is wrong with `run_cmd` and `sharding_overlap`, one line for each. `single`: for single-replica estimation."""
     known = (*NAMES, *DERIVED, *own)
     for name, given in inject.items():

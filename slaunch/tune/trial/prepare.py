@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from slaunch.errors import OutputError, UsageError
 from slaunch.frozen import dataclass, replace
 from slaunch.options import Options
-from slaunch.tune.inject.apply import TRIAL, Injection, copies, files_of, inject, redirect
+from slaunch.tune.inject.apply import TRIAL, Change, Injection, copies, files_of, inject, redirect
 from slaunch.tune.inject.files import write_copies
 from slaunch.tune.measure.logs import METRICS
 from slaunch.tune.space.grid import whole
@@ -44,41 +44,50 @@ class Run:
     step: str = ""
 
 
-def prepare(study: Study, place: Place, options: Options, env: Mapping[str, str], setting: Setting, run: Run) -> Order:  # noqa: PLR0917
-    """Make the trial's folder and files, and return what to run.
+@dataclass(frozen=True)
+class Plan:
+    """What to run, and the files that have to be there before."""
+
+    order: Order
+    changes: tuple[Change, ...]
+    copies: Mapping[str, str]
+
+
+def make_files(plan: Plan) -> Order:
+    """Make the trial's folder and its copies of edited files, and return what to run.
 
     Raises:
-        UsageError: a file that is edited is not named by the program's arguments, or cannot be read.
+        UsageError: a file cannot be read, or a path leads nowhere in it.
         MissingToolError: it is YAML, and ruamel.yaml is not installed.
         OutputError: the folder or a copy cannot be written.
+    """
+    make_folder(plan.order.folder)
+    if plan.copies:
+        make_folder(os.path.join(plan.order.folder, CONFIG))
+        write_copies(plan.changes, plan.copies)
+    return plan.order
+
+
+def prepare(study: Study, place: Place, options: Options, env: Mapping[str, str], setting: Setting, run: Run) -> Plan:  # noqa: PLR0917
+    """What to run for a setting. Nothing is written yet.
+
+    Raises:
+        UsageError: a file that is edited is not named by the program's arguments.
     """
     injection = inject(study, place.cluster, setting, run.stage)
     paths = copies(files_of(study), os.path.join(run.folder, CONFIG))
     args, unnamed = redirect((*options.program.args, *injection.args), paths)
     if unnamed and study.inject.get("config_files", "arguments") != "environment":
         raise not_named(unnamed[0])
-    make_folder(run.folder)
-    if paths:
-        make_folder(os.path.join(run.folder, CONFIG))
-        write_copies(injection.changes, paths)
     narrow, each = part_of(place, whole(setting, "num_gpus", place.cluster.gpus), whole(setting, "nodes", place.cluster.nodes))
     extra = {**injection.env, TRIAL: with_files(injection, paths), METRIC_FILE: os.path.join(run.folder, METRICS)}
     extra |= bypass(study, setting)
     inner = inner_options(options, run, args, tuple(extra), each)
     call = trial_call(narrow, inner, env, extra, run.step)
-    limits = study.limits
-    return Order(
-        run.number,
-        run.name,
-        run.job,
-        run.folder,
-        call,
-        run.step if place.slurm_job else "",
-        place.slurm_job,
-        limits.trial_s,
-        limits.start_s,
-        options.grace_s,
-    )
+    step = run.step if place.slurm_job else ""
+    limits = study.limits.trial_s, study.limits.start_s, options.grace_s
+    order = Order(run.number, run.name, run.job, run.folder, call, step, place.slurm_job, *limits)
+    return Plan(order, injection.changes, paths)
 
 
 def inner_options(options: Options, run: Run, args: tuple[str, ...], variables: tuple[str, ...], each: int) -> Options:

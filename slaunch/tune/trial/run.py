@@ -147,6 +147,7 @@ def last_line(folder: str) -> str:
             lines = [line.strip() for line in file if line.strip()]
     except OSError:
         return ""
-    headline = next((line for line in lines if line.startswith(("slaunch: cannot", "srun: error"))), "")
+    headline = next((line for line in lines if line.startswith(("slaunch: cannot", "srun: error: Unable"))), "")
     seen = next((line for line in lines if line.startswith("seen:")), "")
-    return "; ".join(part for part in (headline, seen) if part) or (lines[-1] if lines else "")
+    own = [line for line in lines if not line.startswith(("srun:", "slurmstepd"))]
+    return "; ".join(part for part in (headline, seen) if part) or (own or lines or [""])[-1]

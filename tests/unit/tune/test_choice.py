@@ -133,14 +133,31 @@ def test_f252_f253_f254_columns_of_the_history() -> None:
     head, *_ = render(*rows(make(), [good, lacking, broken])).splitlines()
     assert head.split(",")[:16] == [
         *("job_id", "mp_degree", "sharding_degree", "pp_degree", "dp_degree", "sharding_stage", "micro_batch_size", "vpp_degree"),
-        *("use_recompute", "recompute_granularity", "acc_steps", "global_batch_size", "exec_time", "max_mem_usage", "tokens_per_sec"),
+        *(
+            "use_recompute",
+            "recompute_granularity",
+            "acc_steps",
+            "global_batch_size",
+            "exec_time",
+            "max_mem_usage",
+            "tokens_per_sec",
+        ),
         "error_info",
     ]
     first, second, third = table([good, lacking, broken])
-    assert (first["exec_time"], first["max_mem_usage"], first["tokens_per_sec"], first["error_info"]) == ("3.35", "512", "1234.56789", "")
+    assert (first["exec_time"], first["max_mem_usage"], first["tokens_per_sec"], first["error_info"]) == (
+        "3.35",
+        "512",
+        "1234.56789",
+        "",
+    )
     assert (first["use_recompute"], first["recompute_granularity"]) == ("False", "")
     assert (second["max_mem_usage"], second["tokens_per_sec"], second["status"]) == ("OOM", "", "oom")
-    assert (third["max_mem_usage"], third["error_info"], third["memory_known"]) == ("", "rank 0: exit code 1: bad, very bad", "False")
+    assert (third["max_mem_usage"], third["error_info"], third["memory_known"]) == (
+        "",
+        "rank 0: exit code 1: bad, very bad",
+        "False",
+    )
 
 
 def test_f248_the_peak_has_a_column_if_any_trial_told_one() -> None:
@@ -177,7 +194,9 @@ def test_f185_f257_results_of_an_earlier_table() -> None:
     assert (third.status, third.memory_mib, third.detail) == ("error", None, "some, error")
 
 
-@pytest.mark.parametrize("other", [{"micro_batch_size": 1}, {"use_recompute": False}, {"recompute_granularity": None}, {"mp_degree": 4}])
+@pytest.mark.parametrize(
+    "other", [{"micro_batch_size": 1}, {"use_recompute": False}, {"recompute_granularity": None}, {"mp_degree": 4}]
+)
 def test_f257_another_setting_is_not_found(other: dict[str, Any]) -> None:
     earlier: list[Any] = list(csv.DictReader(io.StringIO(PADDLE)))
     tried = setting(mp_degree=2, micro_batch_size=2, use_recompute=True, recompute_granularity="full")

@@ -115,7 +115,12 @@ def test_f174_f175_f176_what_restricts_the_space() -> None:
     ).pruning
     assert pruning.invalid == ("mp8", "pp>1 and mp>1")
     assert pruning.constraints == ("mp * pp <= 16",)
-    assert (pruning.pp_by_nodes, pruning.mp_in_node, pruning.sequence_parallel, pruning.assume_slower) == (False, False, True, False)
+    assert (pruning.pp_by_nodes, pruning.mp_in_node, pruning.sequence_parallel, pruning.assume_slower) == (
+        False,
+        False,
+        True,
+        False,
+    )
 
 
 def test_f177_f178_f179_f180_limits() -> None:
@@ -128,7 +133,15 @@ def test_f177_f178_f179_f180_limits() -> None:
 
 @pytest.mark.parametrize(
     ("given", "unit", "wanted"),
-    [(80, 1024, 81920), (80, 1, 80), ("80GiB", 1, 81920), ("80 gb", 1, 81920), ("512M", 1024, 512), ("2097152B", 1, 2), ("1T", 1, 2**20)],
+    [
+        (80, 1024, 81920),
+        (80, 1, 80),
+        ("80GiB", 1, 81920),
+        ("80 gb", 1, 81920),
+        ("512M", 1024, 512),
+        ("2097152B", 1, 2),
+        ("1T", 1, 2**20),
+    ],
 )
 def test_w09_sizes_have_units(given: float | str, unit: float, wanted: float) -> None:
     assert mib(given, unit) == wanted
@@ -194,16 +207,25 @@ def test_f155_all_errors_at_once_each_with_key_and_reason() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"search_algo": {"name": "grdi"}}, "search_algo.name: 'grdi' is none of grid, random, gbs, dp_estimation, customize; did you"),
+        (
+            {"search_algo": {"name": "grdi"}},
+            "search_algo.name: 'grdi' is none of grid, random, gbs, dp_estimation, customize; did you",
+        ),
         ({"search_algo": {"name": "customize"}}, "configs_csv: is missing"),
         ({"search_algo": {"name": "dp_estimation"}}, "search_algo.estimated_num_gpus: is missing"),
         ({"memory_estimation_tool": "x.py"}, "max_mem_usage: is missing (memory_estimation_tool"),
         ({"buffer": 5}, "max_mem_usage: is missing (buffer"),
         ({"buffer": -5, "max_mem_usage": 5}, "buffer: -5 is not a number or a size"),
         ({"memory_estimation_tool": "x", "buffer": 5, "max_mem_usage": 80}, "max_mem_usage: write it with its unit"),
-        ({"metric_cfg": {"name": "x", "OptimizationDirection": "Up"}}, "metric_cfg.OptimizationDirection: \"Up\" is not one of"),
-        ({"metric_cfg": {"name": "x", "OptimizationDirection": "Maximize", "pattern": "x(1"}}, "metric_cfg.pattern: 'x(1' is no regular"),
-        ({"metric_cfg": {"name": "x", "OptimizationDirection": "Maximize", "pattern": "x"}}, "metric_cfg.pattern: 'x' has no group"),
+        ({"metric_cfg": {"name": "x", "OptimizationDirection": "Up"}}, 'metric_cfg.OptimizationDirection: "Up" is not one of'),
+        (
+            {"metric_cfg": {"name": "x", "OptimizationDirection": "Maximize", "pattern": "x(1"}},
+            "metric_cfg.pattern: 'x(1' is no regular",
+        ),
+        (
+            {"metric_cfg": {"name": "x", "OptimizationDirection": "Maximize", "pattern": "x"}},
+            "metric_cfg.pattern: 'x' has no group",
+        ),
         ({"oom_patterns": ["("]}, "oom_patterns[0]"),
         ({"invalid_strategy": ["mp8", "mpp>2"]}, "invalid_strategy[1]: 'mpp>2': there is no dimension mpp; did you mean"),
         ({"constraints": ["__import__('os')"]}, "constraints[0]: \"__import__('os')\": `__import__('os')` is not allowed in it"),
@@ -213,8 +235,14 @@ def test_f155_all_errors_at_once_each_with_key_and_reason() -> None:
         ({"run_cmd": {"mp_degree": ["a.json"]}}, "run_cmd.mp_degree: a.json needs a dotted path"),
         ({"run_cmd": {"refined_recompute": ["--rr"]}}, "run_cmd.refined_recompute: its value is an object"),
         ({"run_cmd": {"search_stage": {"x": ["y", 1]}}}, "run_cmd.search_stage.x: 'y' is neither an option"),
-        ({"search_algo": {"name": "grid", "sharding_overlap": {"mp": ["--x", 1]}}}, "search_algo.sharding_overlap.mp: there is no such key"),
-        ({"search_algo": {"name": "grid", "sharding_overlap": {"sharding_mp": ["--x"]}}}, "options and values must come in pairs"),
+        (
+            {"search_algo": {"name": "grid", "sharding_overlap": {"mp": ["--x", 1]}}},
+            "search_algo.sharding_overlap.mp: there is no such key",
+        ),
+        (
+            {"search_algo": {"name": "grid", "sharding_overlap": {"sharding_mp": ["--x"]}}},
+            "options and values must come in pairs",
+        ),
         ({"model_cfg": {"global_batch_size": 8}, "pp_degree": "auto"}, "model_cfg.num_layers: is missing (pp_degree"),
     ],
 )

@@ -61,7 +61,10 @@ def test_f203_pipeline() -> None:
     [
         ({"pp_degree": 4, "vpp_degree": 4}, "num_layers 8 are not divided by 4 stages of 4 chunks"),
         ({"pp_degree": 2, "vpp_degree": 2}, "vpp_degree 2 needs more than 2 pipeline stages"),
-        ({"pp_degree": 4, "vpp_degree": 2, "micro_batch_size": 8}, "vpp_degree 2 needs micro batches (2) that pp_degree 4 divides"),
+        (
+            {"pp_degree": 4, "vpp_degree": 2, "micro_batch_size": 8},
+            "vpp_degree 2 needs micro batches (2) that pp_degree 4 divides",
+        ),
         ({"pp_degree": 4, "vpp_degree": 2, "micro_batch_size": 4}, ""),
         ({"pp_degree": 4, "vpp_degree": 1, "micro_batch_size": 8}, ""),
     ],
@@ -97,7 +100,8 @@ def test_f206_sharding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("granularities", "kept"), [("auto", "full"), (["core_attn", "full"], "full"), (["core_attn", "full_attn"], "core_attn"), (None, None)]
+    ("granularities", "kept"),
+    [("auto", "full"), (["core_attn", "full"], "full"), (["core_attn", "full_attn"], "core_attn"), (None, None)],
 )
 def test_f207_recompute(granularities: object, kept: str | None) -> None:
     """Of the settings without recomputation exactly one is left, whatever granularities there are."""
@@ -164,7 +168,10 @@ def test_f211_refined_recompute(values: dict[str, Any], said: str) -> None:
     [
         ({"recompute_layers": 2, "use_recompute": False}, "recompute_layers 2 without recomputation"),
         ({"recompute_layers": 0, "use_recompute": True}, "recomputation of no layers is the same as none"),
-        ({"recompute_layers": 3, "use_recompute": True, "pp_degree": 4}, "recompute_layers 3 is more than the 2 layers of a stage"),
+        (
+            {"recompute_layers": 3, "use_recompute": True, "pp_degree": 4},
+            "recompute_layers 3 is more than the 2 layers of a stage",
+        ),
         ({"recompute_layers": 2, "use_recompute": True, "pp_degree": 4}, ""),
         ({"recompute_layers": 0, "use_recompute": False}, ""),
         ({}, ""),

@@ -13,7 +13,15 @@ ALGORITHM = {"name": "dp_estimation", "estimated_num_gpus": 32}
 
 @pytest.mark.parametrize(
     ("cards", "cluster", "nodes"),
-    [(1, ONE_NODE, 1), (8, ONE_NODE, 1), (16, ONE_NODE, 0), (16, Cluster(2, 8), 2), (12, Cluster(4, 8), 2), (12, Cluster(4, 5), 3), (7, Cluster(4, 4), 0)],
+    [
+        (1, ONE_NODE, 1),
+        (8, ONE_NODE, 1),
+        (16, ONE_NODE, 0),
+        (16, Cluster(2, 8), 2),
+        (12, Cluster(4, 8), 2),
+        (12, Cluster(4, 5), 3),
+        (7, Cluster(4, 4), 0),
+    ],
 )
 def test_f275_w29_the_fewest_nodes_that_have_so_many_devices_evenly(cards: int, cluster: Cluster, nodes: int) -> None:
     assert nodes_for(cards, cluster) == nodes

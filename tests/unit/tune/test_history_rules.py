@@ -59,19 +59,33 @@ def test_f213_w06_interleaving(old: dict[str, Any], end: str, new: dict[str, Any
 @pytest.mark.parametrize(
     ("name", "old", "end", "new", "oom", "reason"),
     [
-        ("micro_batch", {"micro_batch_size": 4}, "ran", {"micro_batch_size": 2}, False, "micro_batch_size 4 ran and is thought to be faster"),
+        (
+            "micro_batch",
+            {"micro_batch_size": 4},
+            "ran",
+            {"micro_batch_size": 2},
+            False,
+            "micro_batch_size 4 ran and is thought to be faster",
+        ),
         ("micro_batch", {"micro_batch_size": 2}, "oom", {"micro_batch_size": 4}, True, "micro_batch_size 2 lacked memory"),
         ("micro_batch", {"micro_batch_size": 2}, "ran", {"micro_batch_size": 4}, None, ""),
         ("micro_batch", {"micro_batch_size": 4}, "oom", {"micro_batch_size": 2}, None, ""),
         ("micro_batch", {"micro_batch_size": 4}, "failed", {"micro_batch_size": 2}, None, ""),
         ("micro_batch", {"micro_batch_size": 4, "mp_degree": 2}, "ran", {"micro_batch_size": 2}, None, ""),
-        ("sharding", {"sharding_stage": 1}, "ran", {"sharding_stage": 2}, False, "sharding_stage 1 ran and is thought to be faster"),
+        (
+            "sharding",
+            {"sharding_stage": 1},
+            "ran",
+            {"sharding_stage": 2},
+            False,
+            "sharding_stage 1 ran and is thought to be faster",
+        ),
         ("sharding", {"sharding_stage": 3}, "oom", {"sharding_stage": 2}, True, "sharding_stage 3 lacked memory"),
         ("sharding", {"sharding_stage": 2}, "ran", {"sharding_stage": 1}, None, ""),
         ("sharding", {"sharding_stage": 1}, "oom", {"sharding_stage": 2}, None, ""),
     ],
 )
-def test_f214_f215_micro_batch_sharding(  # noqa: PLR0917
+def test_f214_f215_micro_batch_sharding(
     name: str, old: dict[str, Any], end: str, new: dict[str, Any], oom: bool | None, reason: str
 ) -> None:
     assert expected(name, make(), setting(**old), end, setting(**new)) == (None if oom is None else (oom, reason))
@@ -208,7 +222,9 @@ def test_f189_f282_the_ladder_ends_with_the_first_that_does_not_run() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans(), st.sampled_from(["ran", "oom", "failed"])), max_size=20),
+    st.lists(
+        st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans(), st.sampled_from(["ran", "oom", "failed"])), max_size=20
+    ),
     st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans()),
 )
 def test_w06_the_index_finds_what_a_search_finds(old: list[tuple[int, int, bool, str]], new: tuple[int, int, bool]) -> None:

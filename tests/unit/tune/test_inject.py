@@ -44,7 +44,13 @@ def test_values_that_are_not_decided_are_left_to_the_program() -> None:
 
 
 def test_the_order_of_words_is_that_of_the_dimensions() -> None:
-    run_cmd = {"pp_degree": ["--pp"], "dp_degree": ["--dp"], "bucket": ["--bucket"], "micro_batch_size": ["--mbs"], "mp_degree": ["--mp"]}
+    run_cmd = {
+        "pp_degree": ["--pp"],
+        "dp_degree": ["--dp"],
+        "bucket": ["--bucket"],
+        "micro_batch_size": ["--mbs"],
+        "mp_degree": ["--mp"],
+    }
     keys = {"custom_search_dim": {"bucket": {"value": [1], "prune": False}}}
     assert args(run_cmd, keys=keys, bucket=1) == ("--dp", "1", "--mp", "1", "--pp", "1", "--mbs", "1", "--bucket", "1")
 
@@ -70,7 +76,12 @@ def test_f228_f229_w54_values_in_files() -> None:
 
 def test_f228_json_keeps_order_and_indent() -> None:
     text = '{\n    "z": {"b": 1, "list": [{"x": 1}]},\n    "empty": {},\n    "null": null,\n    "ü": 2\n}'
-    changes = [Change("a.json", "z.b", 5), Change("a.json", "empty.mp", 2), Change("a.json", "null.a", True), Change("a.json", "z.list.0.x", "s")]
+    changes = [
+        Change("a.json", "z.b", 5),
+        Change("a.json", "empty.mp", 2),
+        Change("a.json", "null.a", True),
+        Change("a.json", "z.list.0.x", "s"),
+    ]
     made = edit("a.json", text, changes)
     assert json.loads(made) == {"z": {"b": 5, "list": [{"x": "s"}]}, "empty": {"mp": 2}, "null": {"a": True}, "ü": 2}
     assert made.startswith('{\n    "z": {') and list(json.loads(made)) == ["z", "empty", "null", "ü"]
@@ -87,7 +98,11 @@ Distributed:
 Global:
   - {mp: 1}
 """
-    made = edit("a.yaml", text, [Change("a.yaml", "Distributed.mp", 4), Change("a.yaml", "Global.0.mp", 2), Change("a.yaml", "Model.on", False)])
+    made = edit(
+        "a.yaml",
+        text,
+        [Change("a.yaml", "Distributed.mp", 4), Change("a.yaml", "Global.0.mp", 2), Change("a.yaml", "Model.on", False)],
+    )
     for kept in ("# the model", "Model:  # in use", "name: 'gpt'", "size: 1.0e-5   # a float"):
         assert kept in made
     assert "Distributed:\n  mp: 4" in made
@@ -193,7 +208,8 @@ def test_f240_w35_estimation_tells_trials_with_overlap_from_those_without(given:
     study = make(search_algo=algorithm)
     trial = setting(sharding_degree=2, mp_degree=2)
     plain, without, with_it = (
-        inject(study, ONE_NODE, each, "search") for each in (trial, {**trial, "sharding_overlap": False}, {**trial, "sharding_overlap": True})
+        inject(study, ONE_NODE, each, "search")
+        for each in (trial, {**trial, "sharding_overlap": False}, {**trial, "sharding_overlap": True})
     )
     assert (plain.args, plain.changes) == ((), ())
     assert on in (with_it.args, with_it.changes)

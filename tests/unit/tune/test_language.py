@@ -53,7 +53,16 @@ def test_f224_w07_predicates(text: str, true: bool | None) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("__import__('os').system('true')", "mp.real", "[x for x in ()]", "lambda: 1", "f'{mp}'", "mp ** 9", "(mp := 1)", "mp[0]"),
+        *(
+            "__import__('os').system('true')",
+            "mp.real",
+            "[x for x in ()]",
+            "lambda: 1",
+            "f'{mp}'",
+            "mp ** 9",
+            "(mp := 1)",
+            "mp[0]",
+        ),
         *("mp if pp else 1", "mp is None", "~mp", "{1}", "{}", "b'x'", "1j", "...", "*mp", "mp; pp", "import os", "", "mp = 1"),
         *("unknown > 1", "mp >", "(" * 300 + ")" * 300, "1" * 2000, "mp / 2", "mp << 2", "await mp", "yield"),
     ],

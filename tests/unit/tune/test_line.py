@@ -101,7 +101,14 @@ OOM_LINES = [
     "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0. Some of your processes may have been killed",
     "slurmstepd: error: Detected 1 oom_kill event in StepId=12.0.",
 ]
-NO_OOM_LINES = ["step 1 ips: 3", "on_oom: skip", "memory: 3 GB of 80 GB", "max_memory_allocated: 3", "loss ran out of bounds", "zoom: 3"]
+NO_OOM_LINES = [
+    "step 1 ips: 3",
+    "on_oom: skip",
+    "memory: 3 GB of 80 GB",
+    "max_memory_allocated: 3",
+    "loss ran out of bounds",
+    "zoom: 3",
+]
 
 
 @pytest.mark.parametrize("line", OOM_LINES)

@@ -242,7 +242,14 @@ WELL = report("success", code=0)
         (CUT, STOPPED, "training completed.", GOOD, "ok", ""),
         (CUT, STOPPED, "training completed.", None, "error", "no rank told the metric"),
         (CUT, STOPPED, "CUDA out of memory.", GOOD, "oom", ""),
-        (replace(EXIT, why="start", started=False, code=143, start_s=300.0), {}, "", None, "infrastructure", "no worker had started"),
+        (
+            replace(EXIT, why="start", started=False, code=143, start_s=300.0),
+            {},
+            "",
+            None,
+            "infrastructure",
+            "no worker had started",
+        ),
         (replace(EXIT, code=75), LOST, "", GOOD, "infrastructure", "lost n2: its node is down"),
         (replace(EXIT, code=73, started=False), START, "", None, "infrastructure", "n3: cannot write logs: no space"),
         (replace(EXIT, code=143), STOPPED, "", GOOD, "infrastructure", "stopped by signal 15"),
@@ -253,7 +260,7 @@ WELL = report("success", code=0)
         (replace(EXIT, why="asked", code=143), STOPPED, "", GOOD, "cancelled", ""),
     ],
 )
-def test_f246_f251_f252_f269_f329_w11_w61_classes(  # noqa: PLR0917
+def test_f246_f251_f252_f269_f329_w11_w61_classes(
     ended: Ended, told: dict[str, Any], text: str, metric: Figure | None, status: str, detail: str
 ) -> None:
     end = classify(ended, plain(told), seen(text), metric, "srun: error: Unable to create step", count_cut=False)
@@ -272,7 +279,8 @@ def test_a_report_that_is_not_there_or_torn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "metric", "memory", "bits"), [("ok", 1.0, 5.0, 0), ("error", None, 5.0, 1), ("oom", None, None, 7), ("ok", 1.0, None, 4)]
+    ("status", "metric", "memory", "bits"),
+    [("ok", 1.0, 5.0, 0), ("error", None, 5.0, 1), ("oom", None, None, 7), ("ok", 1.0, None, 4)],
 )
 def test_f251_error_bits(status: str, metric: float | None, memory: float | None, bits: int) -> None:
     assert Record(1, "", "", setting(), status, metric=metric, memory_mib=memory).bits == bits

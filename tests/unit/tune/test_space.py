@@ -96,7 +96,11 @@ def test_f201_refined_recomputation_only_in_pipelines_with_full_recomputation() 
     for each in make_space(study, ONE_NODE).settings:
         idle = each["pp_degree"] == 1 or not each["use_recompute"]
         assert not idle or (each["a"], each["b"]) == (0, 0)
-    states = [(each["a"], each["b"]) for each in make_space(study, ONE_NODE).settings if each["pp_degree"] == 4 and each["use_recompute"]]
+    states = [
+        (each["a"], each["b"])
+        for each in make_space(study, ONE_NODE).settings
+        if each["pp_degree"] == 4 and each["use_recompute"]
+    ]
     assert states[:5] == [(0, 0), (1, 0), (2, 0), (2, 1), (2, 2)]
 
 
@@ -155,7 +159,9 @@ def test_further_dimensions_are_there_only_if_named() -> None:
 
 
 def test_f172_f222_least_memory_first_then_large_micro_batches() -> None:
-    some = [setting(mp_degree=mp, micro_batch_size=size, use_recompute=on) for mp in (1, 2) for size in (1, 2) for on in (False, True)]
+    some = [
+        setting(mp_degree=mp, micro_batch_size=size, use_recompute=on) for mp in (1, 2) for size in (1, 2) for on in (False, True)
+    ]
     first = least_memory(some)
     assert [(each["mp_degree"], each["micro_batch_size"], each["use_recompute"]) for each in first[:3]] == [
         (2, 1, True),

@@ -47,7 +47,9 @@ def test_f241_overlap_and_own_dimensions_are_in_the_name() -> None:
 # -- where --------------------------------------------------------------------------------------------------------------
 
 
-def place(standing: Shell | Task = SHELL, env: dict[str, str] | None = None, keys: dict[str, Any] | None = None, **options: Any) -> Place:
+def place(
+    standing: Shell | Task = SHELL, env: dict[str, str] | None = None, keys: dict[str, Any] | None = None, **options: Any
+) -> Place:
     return find_place(standing, Options(PROGRAM, **options), ENV if env is None else env, make(**(keys or {})))
 
 
@@ -86,7 +88,14 @@ def test_p70_p103_a_trial_is_a_step_that_asks_for_exactly_its_share() -> None:
     assert words[0] == "srun"
     for word in (
         *("--nodes=4", "--ntasks=4", "--ntasks-per-node=1", "--cpus-per-task=8", "--gpus-per-node=4", "--mem=0", "--exact"),
-        *("--cpu-bind=none", "--input=none", "--nodelist=n1,n2,n3,n4", "--job-name=slaunch-tune-x-1", "--mpi=none", "--kill-on-bad-exit=0"),
+        *(
+            "--cpu-bind=none",
+            "--input=none",
+            "--nodelist=n1,n2,n3,n4",
+            "--job-name=slaunch-tune-x-1",
+            "--mpi=none",
+            "--kill-on-bad-exit=0",
+        ),
     ):
         assert word in words, word
     inner = words.index("-m")
@@ -175,7 +184,9 @@ def test_options_are_carried_whole() -> None:
         notes=("gone",),
     )
     found = unpack(pack(full))
-    assert found == Options(**{**{n: getattr(full, n) for n in Options.__match_args__}, "origins": {"nnodes": "--nnodes"}, "notes": ()})
+    assert found == Options(
+        **{**{n: getattr(full, n) for n in Options.__match_args__}, "origins": {"nnodes": "--nnodes"}, "notes": ()}
+    )
     assert len(pack(Options(PROGRAM))) < 120
 
 

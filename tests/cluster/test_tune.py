@@ -1,0 +1,173 @@
+"""The tuner in a real Slurm job over four nodes: trials are job steps, one tuner decides, nothing is left."""
+
+import csv
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from support.cluster import Cluster, Process
+from support.jobs import PROGRAMS, folder_in
+from support.studies import raw
+
+TUNED = os.path.join(PROGRAMS, "tuned.py")
+SIZES = {"dp_degree": "auto", "mp_degree": [1, 2], "micro_batch_size": [1, 2, 4, 8], "assume_slower": False, "run_best": False}
+
+
+def prepare(cluster: Cluster, keys: dict[str, Any]) -> str:
+    """A folder with the configuration."""
+    folder = folder_in(cluster.scratch)
+    Path(folder, "tuner.json").write_text(json.dumps(raw(model={"global_batch_size": 64}, **keys)))
+    return folder
+
+
+def command(*args: str, workers: int = 2) -> list[str]:
+    return ["slaunch", "tune", "tuner.json", "--nproc-per-node", str(workers), TUNED, *args]
+
+
+def history(folder: str, name: str = "tuner_history.csv") -> list[dict[str, str]]:
+    with open(os.path.join(folder, name), newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def journal(folder: str, kind: str) -> list[dict[str, Any]]:
+    lines = Path(folder, "tuner_journal.jsonl").read_text().splitlines()
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
+
+
+def steps(cluster: Cluster) -> list[str]:
+    """Names of the steps that run now."""
+    shown = cluster.run(["squeue", "--steps", "--noheader", "--format=%j"]).stdout.split()
+    return [name for name in shown if name.startswith("slaunch-tune")]
+
+
+def tuner_of(cluster: Cluster, folder: str) -> Process:
+    """The tuner itself: it is the oldest process with the mark."""
+    found = [each for each in cluster.processes(f"MARK={folder}") if "tuner.json" in each.argv and "srun" not in each.argv[0]]
+    python = [each for each in found if "salloc" not in each.argv[0] and each.argv[0] != "env"]
+    return min(python, key=lambda process: process.pid)
+
+
+def test_f266_f269_f270_f271_f272_f273_f326_p70_p102_p104_w29_trials_over_four_nodes(cluster: Cluster) -> None:
+    """One setting lacks memory on rank 3 of node 2, one hangs on rank 5, one crashes on rank 7; the rest run."""
+    folder = prepare(cluster, {**SIZES, "max_time_per_task": 6, "warmup_time": 60, "run_best": True})
+    whens = ["micro_batch_size=8:oom@3", "micro_batch_size=2:hang@5", "micro_batch_size=1:crash@7"]
+    words = command(*[word for when in whens for word in ("--when", when)])
+    job = cluster.sbatch(f"#!/bin/bash\n{' '.join(words)}\n", "-N4", "--ntasks-per-node=2", cwd=folder, timeout=200)
+    assert job.code == 0, job.output
+    rows = {(row["mp_degree"], row["micro_batch_size"]): row for row in history(folder)}
+    for mp in "12":
+        assert rows[mp, "8"]["status"] == "oom"
+        assert rows[mp, "2"]["status"] == "timeout"
+        assert (rows[mp, "1"]["status"], rows[mp, "1"]["error_info"]) == (
+            "error",
+            "rank 7: exit code 1: RuntimeError: made to fail",
+        )
+        assert rows[mp, "4"]["status"] == "ok"
+        assert float(rows[mp, "4"]["max_peak_memory"]) == 2000
+    assert history(folder)[0]["mp_degree"] == "2"
+    assert "rank 0 of 8, stage best" in job.output
+    for event in journal(folder, "start"):
+        assert event["step"].startswith("slaunch-tune-")
+        assert event["slurm_job"] == job.id
+    assert len(list(Path(folder).glob("Job1_*/workerlog.*"))) == 8
+
+
+def test_f323_w27_w58_a_killed_tuner_is_followed_by_one_that_goes_on(cluster: Cluster) -> None:
+    folder = prepare(cluster, {**SIZES, "mp_degree": 2})
+    words = command("--seconds", "2")
+    # no job script, which would go on without its tuner: the allocation stays, and a second tuner is started in it
+    script = f"MARK={folder} {' '.join(words)}; echo killed; sleep 1; MARK={folder} {' '.join(words)}"
+    process = cluster.start(["salloc", "--quiet", "-N4", "--ntasks-per-node=2", "bash", "-c", script], cwd=folder)
+    cluster.wait_until(lambda: len(list(Path(folder).glob("Job2_*/workerlog.*"))) == 8, 60, lambda: str(os.listdir(folder)))
+    os.kill(tuner_of(cluster, folder).pid, signal.SIGKILL)
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert "killed" in out
+    assert said.count("from journal") == 1
+    assert [event["setting"]["micro_batch_size"] for event in journal(folder, "trial")] == [1, 2, 4, 8]
+    assert [event["number"] for event in journal(folder, "start")] == [1, 2, 3, 4, 5]
+    assert len(history(folder)) == 4
+
+
+def test_f312_w01_only_the_trials_step_is_ended(cluster: Cluster) -> None:
+    """Another step of the same job, on the same nodes, lives through the end of a hanging trial."""
+    folder = prepare(cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [1], "warmup_time": 2})
+    other = f"srun --overlap -N4 -n4 --mem=0 --job-name=other bash -c 'sleep 12; touch {folder}/lived.$SLURM_PROCID' &"
+    words = command("--when", "mp_degree=2:hang")
+    job = cluster.sbatch(f"#!/bin/bash\n{other}\nsleep 1\n{' '.join(words)}; wait %1\n", "-N4", "-n8", cwd=folder, timeout=120)
+    assert history(folder)[0]["status"] == "timeout"
+    assert len(list(Path(folder).glob("lived.*"))) == 4, job.output
+
+
+def test_w30_a_trial_whose_nodes_are_held_is_the_machines_failure(cluster: Cluster) -> None:
+    folder = prepare(
+        cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [1, 2], "startup_time": 3, "retries": 1, "task_limit": 1}
+    )
+    held = "srun --exact -N4 -n4 --mem=0 sleep 20 &"
+    script = f"#!/bin/bash\n{held}\nsleep 1\n{' '.join(command())}; echo code $?; kill %1; wait\n"
+    job = cluster.sbatch(script, "-N4", "--ntasks-per-node=1", cwd=folder, timeout=120)
+    assert "code 77" in job.output
+    assert history(folder)[0]["status"] == "infrastructure"
+    assert "no worker had started after 3 s" in history(folder)[0]["error_info"]
+    assert len(journal(folder, "start")) == 2
+    assert job.output.count("the machine failed") >= 1
+
+
+def test_f274_f275_w29_w31_estimation_on_part_of_the_nodes(cluster: Cluster) -> None:
+    algorithm = {"name": "dp_estimation", "estimated_num_gpus": 16, "conversion": {"step_time": "step_s"}}
+    keys = {"dp_degree": "auto", "pp_degree": [2, 4], "mp_degree": [1, 2], "sharding_degree": "auto", "search_algo": algorithm}
+    folder = prepare(cluster, {**keys, "enable_pp_prune": False})
+    job = cluster.sbatch(f"#!/bin/bash\n{' '.join(command())}\n", "-N4", "--ntasks-per-node=2", cwd=folder, timeout=120)
+    assert job.code == 0, job.output
+    shapes = {(row["mp_degree"], row["pp_degree"]): (row["num_gpus"], row["nodes"]) for row in history(folder)}
+    assert shapes == {("2", "4"): ("8", "4"), ("2", "2"): ("4", "2"), ("1", "4"): ("4", "2"), ("1", "2"): ("2", "1")}
+    for row in history(folder):
+        logs = list(Path(folder).glob(f"Job{row['job_id']}_*/workerlog.*"))
+        assert len(logs) == int(row["num_gpus"])
+        assert row["status"] == "ok"
+
+
+def test_f326_the_tuner_inside_a_step_of_several_tasks_is_refused(cluster: Cluster) -> None:
+    folder = prepare(cluster, SIZES)
+    done = cluster.srun("-N2", "--ntasks-per-node=1", *command(), cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr.count("start `slaunch tune` once") == 1
+
+
+def test_p82_w52_a_cancelled_job_ends_its_tuner_and_leaves_the_best_so_far(cluster: Cluster) -> None:
+    folder = prepare(cluster, {**SIZES, "mp_degree": 2})
+    script = f"#!/bin/bash\ntrap '' TERM\nexec {' '.join(command('--when', 'micro_batch_size=4:hang'))}\n"
+    Path(folder, "job.sh").write_text(script)
+    submitted = cluster.run(["sbatch", "--parsable", "-N4", "--ntasks-per-node=2", "-o", "out", "job.sh"], cwd=folder)
+    cluster.wait_until(lambda: len(list(Path(folder).glob("Job3_*/workerlog.*"))) == 8, 60, lambda: str(os.listdir(folder)))
+    cluster.run(["scancel", "--signal=USR1", "--batch", submitted.stdout.strip()])
+    cluster.wait_until(
+        lambda: not cluster.run(["squeue", "--noheader"]).stdout.strip(), 60, lambda: Path(folder, "out").read_text()
+    )
+    said = Path(folder, "out").read_text()
+    assert "asked to stop by SIGUSR1" in said
+    assert "best so far: trial 2" in said
+    assert [event["status"] for event in journal(folder, "trial")] == ["ok", "ok", "cancelled"]
+
+
+def test_w52_no_trial_starts_that_the_allocation_would_cut(cluster: Cluster) -> None:
+    """The job has a minute, of which the end needs half: some trials run, then the search ends in order."""
+    folder = prepare(cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [1, 2, 4, 8]})
+    began = time.monotonic()
+    job = cluster.sbatch(
+        f"#!/bin/bash\n{' '.join(command('--seconds', '14'))}\n",
+        "-N4",
+        "--ntasks-per-node=2",
+        "--time=1",
+        cwd=folder,
+        timeout=120,
+    )
+    assert job.code == 77, job.output
+    assert job.state == "FAILED", "by its own exit code, not by Slurm's time limit"
+    assert "the allocation's time is nearly over" in job.output
+    assert "best so far: trial" in job.output
+    assert time.monotonic() - began < 60
+    assert 1 <= len(journal(folder, "trial")) <= 3
