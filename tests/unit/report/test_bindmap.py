@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from support import maps
@@ -16,6 +17,15 @@ from slaunch.report.bindmap import SIGNS, drawn, map_json, map_text, sign
 def test_the_map_of_a_machine(name):
     with open(f"{DATA}/maps/{name}.txt") as file:
         assert map_text(*maps.planned(name)) + "\n" == file.read()
+
+
+def test_the_map_in_the_documentation_is_the_recorded_one():
+    with open(f"{DATA}/maps/dgx-h100.txt") as file:
+        recorded = file.read().splitlines()
+    with open(os.path.join(os.path.dirname(DATA), "..", "docs", "binding.md")) as file:
+        shown = file.read().partition("```text\n")[2].partition("```")[0].splitlines()
+    assert len(shown) > 10
+    assert [line for line in shown if line.strip() != "…" and line not in recorded] == []
 
 
 @pytest.mark.parametrize("name", maps.CASES)
