@@ -5,6 +5,8 @@ explicitly, and the variables that srun would read beside them are removed, so t
 behind cannot change or contradict the step. On purpose:
 
 * `--kill-on-bad-exit=0 --wait=0`: the agents watch each other and end the job with one verdict; srun must not end it first.
+* `--disable-status`: the first Ctrl-C reaches the agents, which stop the job in good order; by default srun spends it on a status
+  line and kills the step at the second.
 * `--no-kill`: when a node fails, the agents on the others live on and say which node it was.
 * `--cpu-bind=none`: the agent binds its workers itself, within the CPUs that it finds.
 * `--mem=0`: all of the job's memory on each node.
@@ -29,6 +31,7 @@ FIXED = (
     "--kill-on-bad-exit=0",
     "--wait=0",
     "--no-kill",
+    "--disable-status",
     f"--immediate={WAIT_S}",
 )
 

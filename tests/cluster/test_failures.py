@@ -107,3 +107,17 @@ def test_p75_a_node_dies(cluster: Cluster) -> None:
     cluster.run(["scancel", "--user", "hpc"])  # with --no-kill, Slurm itself goes on waiting for the node
     _, said = process.communicate(timeout=60)
     assert said.count("slaunch: lost the agent on node 3 (n4)") == 1, said
+
+
+def test_f128_one_ctrl_c_in_an_allocation_shell_stops_the_job_in_good_order(cluster: Cluster) -> None:
+    folder = folder_in(cluster.scratch)
+    wait = "import time; print('begun', flush=True); time.sleep(60)"
+    script = (
+        f'slaunch --nproc-per-node 1 --log_dir {folder} -c "{wait}" & pid=$!\n'
+        f"for _ in $(seq 200); do grep -qs begun {folder}/workerlog.1 && break; sleep 0.1; done\n"
+        "kill -INT $pid; wait $pid\n"
+    )
+    # an interactive shell lets what it starts in the background hear SIGINT
+    done = cluster.run(["salloc", "-Q", "-N2", "bash", "-m", "-c", script], timeout=60)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.count("slaunch: stopped by SIGINT (exit code 130)") == 1, done.stderr
