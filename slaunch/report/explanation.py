@@ -156,6 +156,7 @@ def worker(spec: WorkerSpec, plan: Plan) -> Tree:
         "argv": list(redact_argv(spec.argv)),
         "devices": [asdict(device) for device in spec.devices],
         "cpus": list(spec.cpus),
+        "memory": {"policy": spec.memory_policy, "nodes": list(spec.memory)} if spec.memory else None,
         "log_name": spec.log_name,
         "set": {name: {"value": value, "origin": spec.origins.get(name, "")} for name, value in values.items()},
         "dropped": {name: spec.origins.get(name, "") for name in spec.drop_env},
