@@ -7,7 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from slaunch.agent.attempts import Again
 from slaunch.agent.memory import Memory
+from slaunch.agent.policy import restarts
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
@@ -18,7 +20,7 @@ from slaunch.frozen import replace
 from slaunch.node.files import problem
 from slaunch.node.mempolicy import set_policy
 from slaunch.node.nics import read_listed
-from slaunch.node.ports import Reserved
+from slaunch.node.ports import Reserved, reserve
 from slaunch.node.probe import probe
 from slaunch.node.values import Device, NodeFacts, Problem
 from slaunch.options import Options
@@ -99,7 +101,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
         if plan.layout == "task":
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
-        return supervise(plan, meeting, reserved, options, env, facts.devices)
+        further = again(plan, meeting.membership, options, task.allocation, env) if restarts(options) else None
+        return supervise(plan, meeting, reserved, options, env, facts.devices, further)
 
 
 def remarks(options: Options) -> tuple[str, ...]:
@@ -138,16 +141,30 @@ def own_number(facts: NodeFacts, options: Options) -> int:
     return options.ips.index(own) if own in options.ips else -1
 
 
-def plan_for(membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]) -> Plan:
+def plan_for(  # noqa: PLR0917 - the stages' values
+    membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str], job: str = "", attempt: int = 0
+) -> Plan:
     """The plan of this job, with its name and the place of its logs."""
-    job = job_name(options, allocation)
+    job = job or job_name(options, allocation)
     if not job:
         first = membership.facts[0]
         job = f"{first.host}-{first.pid}"
     python = interpreter(options, sys.executable)
     argv = in_container(options, worker_argv(options.program, python, env))
     log_dir = os.path.abspath(options.log_dir or f"{LOGS}/{job}")
-    return build(membership, options, allocation, argv, job, log_dir, commands=commands_of(options, python, env))
+    return build(membership, options, allocation, argv, job, log_dir, attempt, commands_of(options, python, env))
+
+
+def again(plan: Plan, membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]) -> Again:
+    """What further attempts are made from: the facts of the meeting, with new ports where the user does not fix them."""
+    own = membership.facts[membership.rank]
+    fixed = options.start_port or find(options.mode).wish(options, own.addresses[0].ip if options.ips else "").ports
+    return Again(
+        membership,
+        lambda: Reserved(own.ports, ()) if fixed else reserve(len(own.ports), env),
+        lambda members, attempt: plan_for(members, options, allocation, env, plan.job, attempt),
+        lambda made, index: crew(made, index, env, options),
+    )
 
 
 def job_name(options: Options, allocation: Allocation) -> str:
@@ -163,14 +180,20 @@ def folder_to_check(options: Options, allocation: Allocation) -> str:
 
 
 def supervise(  # noqa: PLR0917 - the stages' values
-    plan: Plan, meeting: Meeting, reserved: Reserved, options: Options, env: Mapping[str, str], devices: tuple[Device, ...]
+    plan: Plan,
+    meeting: Meeting,
+    reserved: Reserved,
+    options: Options,
+    env: Mapping[str, str],
+    devices: tuple[Device, ...],
+    further: Again | None,
 ) -> int:
     """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
     node = plan.nodes[meeting.membership.rank]
     specs = crew(plan, node.index, env, options)
     star = meeting.star()
     reserved.release()
-    report = run(plan, node.index, specs, star, env, options, devices)
+    report = run(plan, node.index, specs, star, env, options, devices, further)
     if report.speaks:
         tell(with_reason(report, env))
     return report.code

@@ -72,6 +72,11 @@ class Options:
         time_limit_s: seconds after which the job is ended; 0 = never.
         tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
         step_args: extra arguments for the srun/mpirun that slaunch starts itself.
+        max_restarts: how often the workers are started anew after a failure.
+        restart_delay_s: wait before the first restart, twice as long before each further one.
+        restart_window_s: only restarts within so many seconds count against `max_restarts`; 0 = all.
+        no_restart_codes: exit codes of a worker after which there is none.
+        max_no_progress: attempts in a row without progress after which there is none; 0 = however many.
         nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
         node_rank: number of this node as the user gives it; -1 = not given.
         master: where nodes meet that no scheduler started together: "host:port" or "etcd://host:port"; empty = nowhere.
@@ -127,6 +132,11 @@ class Options:
     time_limit_s: float = 0.0
     tee: tuple[int, ...] = (0,)
     step_args: tuple[str, ...] = ()
+    max_restarts: int = 0
+    restart_delay_s: float = 0.0
+    restart_window_s: float = 0.0
+    no_restart_codes: tuple[int, ...] = ()
+    max_no_progress: int = 0
     nnodes: tuple[int, int] = (0, 0)
     node_rank: int = -1
     master: str = ""

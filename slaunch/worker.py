@@ -42,6 +42,30 @@ def attempt() -> int:
     return _number("SLAUNCH_ATTEMPT", 0)
 
 
+def progress(step: int) -> None:
+    """Tell slaunch how far the training has come, as a number that grows; `--max-no-progress` depends on it.
+
+    It costs one write into memory. Call it from any worker, as often as you like; without slaunch it does nothing.
+    """
+    path = os.environ.get("SLAUNCH_PROGRESS_FILE")
+    if path:
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(file, b"%-20d\n" % step, 0)
+        finally:
+            os.close(file)
+
+
+def previous_rank() -> int:
+    """This worker's rank in the attempt before; its rank in the first one."""
+    return _number("SLAUNCH_PREVIOUS_RANK", rank())
+
+
+def previous_world_size() -> int:
+    """Number of workers in the attempt before; in the first one, of its own."""
+    return _number("SLAUNCH_PREVIOUS_WORLD_SIZE", world_size())
+
+
 def _number(name: str, alone: int) -> int:
     """A variable's number, or what holds for a program alone.
 

@@ -18,6 +18,7 @@ from slaunch.agent.journal import Journal
 from slaunch.agent.messages import Message, Remark, Used
 from slaunch.agent.node_side import HUB
 from slaunch.agent.placement import Placement
+from slaunch.agent.policy import restarts
 from slaunch.agent.values import Peak
 from slaunch.node.values import Device
 from slaunch.options import Options
@@ -56,7 +57,7 @@ class Aside:
         """From now on there are workers: `env` is for the sampler of `devices`, which starts after them."""
         self._placement = Placement(crew.workers.values, self.remark)
         order = order_for(self._plan, self._own, devices) if metered(devices, self._options.device_log) else None
-        self._gauges = Gauges(crew.workers.values, selector, order, env, crew.spared.add)
+        self._gauges = Gauges(crew.workers.values, selector, order, env, crew.spared)
 
     @property
     def due(self) -> float:
@@ -76,12 +77,22 @@ class Aside:
             self._gauges.started(worker)
 
     def leave(self) -> None:
-        """Nothing is left of this node's workers."""
-        if self._gauges is not None:
+        """Nothing is left of this node's workers. The sampler goes, too, unless other workers may follow."""
+        if self._gauges is not None and not restarts(self._options):
             self._gauges.stop()
         peaks = self._peaks()
         if peaks:
             self._send(Used(peaks))
+
+    def renew(self) -> None:
+        """Another attempt follows: the peaks will be its own."""
+        self._heard.clear()
+
+    def announce(self, text: str) -> None:
+        """Something that the user is always told, unless the console would have to wait."""
+        self._journal.note("announced", text=text)
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, f"slaunch: {text}\n".encode(errors="replace"))
 
     def take(self, event: Event) -> bool:
         """Whether an event is news from another node, and taken."""

@@ -26,7 +26,7 @@ NO_PROGRESS_S = 5.0
 
 @dataclass
 class Source:
-    """One worker's log file and how far it has been copied."""
+    """One worker's log file and how far it has been copied. `end`: what follows from there on is another attempt's."""
 
     path: str
     prefix: bytes
@@ -34,6 +34,11 @@ class Source:
     file: int
     partial: bytes = b""
     partial_since: float = 0.0
+    end: float = inf
+
+    def left(self) -> int:
+        """Bytes that have not been copied."""
+        return max(0, int(min(self.end, os.fstat(self.file).st_size)) - self.offset)
 
 
 @dataclass
@@ -79,6 +84,15 @@ class Console:
         self._write_pending()
         return ""
 
+    def seal(self) -> None:
+        """The workers have ended: what is in the files by now is all that comes from them. What has been copied is let go."""
+        for source in self.sources:
+            source.end = min(source.end, os.fstat(source.file).st_size)
+        for source in [source for source in self.sources if not source.left()]:
+            self._flush_partial(source)
+            os.close(source.file)
+            self.sources.remove(source)
+
     def close(self) -> None:
         """Close the log files."""
         for source in self.sources:
@@ -86,14 +100,14 @@ class Console:
         self.sources.clear()
 
     def _left(self) -> int:
-        return len(self._pending) + sum(max(0, os.fstat(s.file).st_size - s.offset) for s in self.sources)
+        return len(self._pending) + sum(source.left() for source in self.sources)
 
     def _pass(self, now: float) -> int:
         """Copy up to PASS_BYTES; how many bytes were taken."""
         moved = 0
         for source in self.sources:
             while moved < PASS_BYTES and self._write_pending():
-                data = os.pread(source.file, 1 << 16, source.offset)
+                data = os.pread(source.file, int(min(1 << 16, source.end - source.offset)), source.offset)
                 if not data:
                     break
                 source.offset += len(data)

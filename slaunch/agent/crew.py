@@ -15,11 +15,13 @@ from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.logs import open_log, prepare, tail
 from slaunch.agent.memory import Memory
+from slaunch.agent.policy import NO_PROGRESS
+from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Watched
 from slaunch.agent.values import Failure
 from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 from slaunch.node.values import Problem
 from slaunch.plan.values import WorkerSpec
 
@@ -69,16 +71,21 @@ class Crew:
         events: what happened, to be taken from here.
         sweep_due: when to look again at what is left of the workers.
         spared: process ids of the agent's own helpers, which are no workers'.
+
+    Args:
+        progress: where workers tell how far they have come.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - one of each
         self,
         place: Place,
         selector: selectors.BaseSelector,
         mark: str,
         guardian: Guardian,
         watch: Callable[[Worker], None] = lambda worker: None,
+        progress: Progress | None = None,
     ) -> None:
+        self._progress = progress
         self._watch = watch
         self.workers: dict[int, Worker] = {}
         self.events: list[Event] = []
@@ -99,6 +106,15 @@ class Crew:
     def ranks(self) -> frozenset[int]:
         """All workers of this node, those that wait for their start included."""
         return frozenset(self.workers) | {spec.rank for spec in self._waiting[0]}
+
+    def renew(self, attempt: int) -> None:
+        """Nothing of the last attempt is left: be ready to start those of another one, whose output follows in the same files."""
+        self.workers.clear()
+        self.sweep_due = float("inf")
+        self._place = replace(self._place, attempt=attempt, overwrite=False)
+        self._memory.close()
+        self._killing = False
+        self._oom_before = oom.count(self._group)
 
     def start(self, specs: tuple[WorkerSpec, ...], env: Mapping[str, str]) -> None:
         """Start all workers, or those that must end before the others start; the first problem is told as an event."""
@@ -152,7 +168,8 @@ class Crew:
         try:
             files = self._memory.variables(spec.files)
             errorfile.clear(spec.set_env.get(errorfile.VARIABLE, ""))
-            pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files}, log)
+            own = self._progress.variables() if self._progress else {}
+            pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files, **own}, log)
         finally:
             os.close(log)
         self._guardian.started(pid)
@@ -251,7 +268,8 @@ class Crew:
             self._selector.unregister(worker.pidfd)
             os.close(worker.pidfd)
         code = os.waitstatus_to_exitcode(status)
-        self.events.append(WorkerExited(worker.spec.rank, self._failure(worker, code, now) if code else None))
+        progress = self._progress.read() if self._progress else NO_PROGRESS
+        self.events.append(WorkerExited(worker.spec.rank, self._failure(worker, code, now) if code else None, progress))
         if worker.spec.first and not code:
             self._start_waiting()
         return True

@@ -10,6 +10,7 @@ from collections import deque
 from slaunch._failpoint import failpoint
 from slaunch.agent import supervisor
 from slaunch.agent.aside import Aside
+from slaunch.agent.attempts import Attempts
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew
 from slaunch.agent.events import (
@@ -20,8 +21,11 @@ from slaunch.agent.events import (
     Finish,
     Forward,
     Kill,
+    MakePlan,
+    Prepare,
     SignalArrived,
     SignalWorkers,
+    StartWorkers,
     Sweep,
     Tell,
     TellAll,
@@ -55,6 +59,7 @@ class Loop:
         journal: Journal,
         silence: Silence,
         aside: Aside,
+        attempts: Attempts,
         signals: int,
     ) -> None:
         self.state = state
@@ -65,6 +70,7 @@ class Loop:
         self._journal = journal
         self._silence = silence
         self._aside = aside
+        self._attempts = attempts
         self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
@@ -164,6 +170,22 @@ class Loop:
             case TellAll(message):
                 failpoint("agent.hub_decides" if isinstance(message, Decided) else "agent.hub_orders")
                 self._star.broadcast(pack(message))
+            case Prepare() | MakePlan() | StartWorkers():
+                self._renew(action)
             case Finish(verdict):
                 failpoint("agent.before_finish")
                 self.verdict = verdict
+
+    def _renew(self, action: Prepare | MakePlan | StartWorkers) -> None:
+        """What another attempt needs; the answers are taken like what the crew tells."""
+        match action:
+            case Prepare():
+                failpoint("agent.preparing")
+                self._silent = False
+                self._crew.events.append(self._attempts.prepare(action))
+            case MakePlan(ports):
+                failpoint("agent.planning")
+                self._crew.events.append(self._attempts.make_plan(ports))
+            case StartWorkers():
+                failpoint("agent.starting_anew")
+                self._attempts.start()

@@ -31,6 +31,12 @@ class Memory:
         """
         return {file.variable: self._path(file) for file in files}
 
+    def close(self) -> None:
+        """Free the memory."""
+        for path in self._paths.values():
+            os.close(int(path.rpartition("/")[2]))
+        self._paths.clear()
+
     def _path(self, file: EnvFile) -> str:
         if file.text not in self._paths:
             try:

@@ -6,8 +6,12 @@ from math import inf
 
 from slaunch.agent.values import Verdict
 from slaunch.frozen import dataclass, replace
+from slaunch.options import Options
 
 NO_PROGRESS = -1
+"""Smaller than any step."""
+FENCE_BEATS = 2.0
+"""A node and the hub notice up to a heartbeat apart that their connection is gone; then the node kills its workers."""
 DELAY_LIMIT_S = 600.0
 """However often the job has been restarted, nobody waits longer than this."""
 
@@ -49,6 +53,29 @@ class Record:
     restarts: tuple[float, ...] = ()
     progress: int = NO_PROGRESS
     idle: int = 0
+
+
+def restarts(options: Options) -> bool:
+    """Whether the user wants other attempts to follow, after a failure or the loss of a node."""
+    return options.max_restarts > 0 or is_elastic(options)
+
+
+def is_elastic(options: Options) -> bool:
+    """Whether the job may go on with fewer nodes."""
+    return options.nnodes[0] < options.nnodes[1]
+
+
+def policy_of(options: Options, beat_s: float) -> Policy:
+    """The user's wishes, where agents show every `beat_s` that they live."""
+    return Policy(
+        options.max_restarts,
+        options.restart_delay_s,
+        options.restart_window_s or inf,
+        frozenset(options.no_restart_codes),
+        options.max_no_progress,
+        options.nnodes[0] if is_elastic(options) else 0,
+        FENCE_BEATS * beat_s,
+    )
 
 
 def with_end(record: Record, progress: int) -> Record:

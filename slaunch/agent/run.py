@@ -11,6 +11,7 @@ from math import inf
 
 from slaunch.agent import supervisor
 from slaunch.agent.aside import Aside
+from slaunch.agent.attempts import Again, Attempts, Desk, Made
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
@@ -19,10 +20,12 @@ from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
 from slaunch.agent.messages import pack
 from slaunch.agent.node_side import HUB, PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.policy import policy_of
 from slaunch.agent.process import MARK
+from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import RunReport, Verdict
-from slaunch.channel.star import Star
+from slaunch.channel.star import Pulse, Star
 from slaunch.clock import wall_s
 from slaunch.frozen import replace
 from slaunch.node.values import Device
@@ -42,17 +45,19 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     base_env: Mapping[str, str],
     options: Options,
     devices: Sequence[Device] = (),
+    again: Again | None = None,
 ) -> RunReport:
-    """Run one attempt of the job on this node and return how the whole job ended. Leaves signals that ask for a stop blocked.
+    """Run the job on this node and return how the whole job ended. Leaves signals that ask for a stop blocked.
 
     Args:
-        plan: what runs where.
+        plan: what runs where, at first.
         own_node: this node's index, the same as the agent's index in `star`.
         specs: this node's workers.
         star: the agents' channel; closed in the end.
         base_env: what the workers inherit.
         options: for the grace, the logs and the console.
         devices: this node's, as its own driver names them: those of the plan have stand-ins for long names.
+        again: what further attempts are made from; None where `options` allow none.
     """
     started_s = wall_s()
     signals = Signals()
@@ -64,37 +69,48 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
     aside = Aside(plan, own_node, options, journal, lambda message: star.send(HUB, pack(message)))
 
+    progress = Progress()
+    env = speaking(base_env, options)
+
     def watch(worker: Worker) -> None:
         journal.note("started", rank=worker.spec.rank, pid=worker.pid)
-        watch_output(console, worker, plan, options)
+        watch_output(console, worker, attempts.plan, options)
         aside.started(worker)
 
     try:
         with selectors.DefaultSelector() as selector:
-            crew = Crew(place, selector, mark, guardian, watch)
+            crew = Crew(place, selector, mark, guardian, watch, progress)
+            silence = Silence(options.hang_timeout_s, own_node, place.host)
+            desk = Desk(crew, console, silence, aside, journal, progress)
+            attempts = Attempts(Made(plan, own_node, specs), own_node, again, desk, env)
             aside.attend(crew, selector, {**base_env, MARK: mark}, devices)
             try:
-                crew.start(specs, speaking(base_env, options))
+                crew.start(specs, env)
                 services = frozenset(spec.rank for spec in specs if spec.service)
                 limit_at = time.monotonic() + (options.time_limit_s or inf)
                 grace_s, clients = options.grace_s, clients_of(plan)
                 hang_s = options.hang_timeout_s or inf
-                state = supervisor.start(own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s)
-                silence = Silence(options.hang_timeout_s, own_node, place.host)
-                verdict = Loop(state, crew, star, console, journal, silence, aside, signals.descriptor).run(selector)
+                policy = policy_of(options, Pulse.for_size(star.size).interval_s) if again else None
+                state = supervisor.start(
+                    own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s, policy
+                )
+                loop = Loop(state, crew, star, console, journal, silence, aside, attempts, signals.descriptor)
+                verdict = loop.run(selector)
             finally:
                 crew.close()
+                attempts.close()
         star.flush(FLUSH_S)
         note = console.drain(signals.stop_asked)
     finally:
         star.close()
         console.close()
         aside.close()
+        progress.close()
         journal.close()
         guardian.dismiss()
         become_subreaper(False)
         signals.close()
-    told = report(plan, own_node, verdict, started_s, (*((note,) if note else ()), *aside.notes()))
+    told = report(plan, own_node, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
     return replace(told, peaks=aside.peaks())
 
 
@@ -124,23 +140,29 @@ def watch_output(console: Console, worker: Worker, plan: Plan, options: Options)
         console.add(worker.log, worker.log_start, f"[{spec.rank}] " if several else "")
 
 
-def report(plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...]) -> RunReport:
-    """The run as this agent tells it. If the hub is gone, the lowest node that is not known to be gone speaks."""
+def report(  # noqa: PLR0917 - what there is to tell
+    plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...], attempts: Attempts
+) -> RunReport:
+    """The run as this agent tells it; nodes by their numbers in `plan`, the first attempt's.
+
+    If the hub is gone, the lowest node that is not known to be gone speaks.
+    """
     verdict = replace(verdict, lost=tuple(replace(gone, host=plan.nodes[gone.node].host) for gone in verdict.lost))
     gone = {lost.node for lost in verdict.lost}
-    speaker = min((node.index for node in plan.nodes if node.index not in gone), default=0)
+    speaker = min((node for node in attempts.members if node not in gone), default=0)
     return RunReport(
         verdict,
         verdict.code,
         own_node == speaker,
         plan.job,
-        plan.attempt,
-        plan.world,
-        len(plan.nodes),
+        attempts.plan.attempt,
+        attempts.plan.world,
+        len(attempts.plan.nodes),
         plan.log_dir,
         started_s,
         wall_s(),
         notes,
+        earlier=attempts.earlier,
     )
 
 

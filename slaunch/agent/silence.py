@@ -50,6 +50,12 @@ class Silence:
         self._ranks: set[int] = set()
         self._life_at = -inf
 
+    def renew(self) -> None:
+        """Other workers run now."""
+        self.due = 0.0 if self._timeout_s else inf
+        self._traces.clear()
+        self._ranks = set()
+
     def look(self, workers: Sequence[Watched], now: float) -> tuple[Look, ...] | None:
         """None while one of the workers has said something within the time-out, or has ended; else what each of them does."""
         self.due = now + min(LONGEST_S, max(SHORTEST_S, self._timeout_s / LOOKS))

@@ -51,6 +51,14 @@ def seconds(text: str) -> float:
     return number
 
 
+def seconds_or_none(text: str) -> float:
+    """A finite number of seconds, at least 0."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError("must be a number of seconds, 0 or more")
+    return number
+
+
 def truth(text: str) -> bool:
     """A truth word in any case: y yes t true on 1, n no f false off 0."""
     value = TRUTH.get(text.lower())

@@ -155,5 +155,6 @@ def machine(root: str) -> str:
 def agreed(options: Options) -> str:
     """Those options that must be the same on every node."""
     bound = (options.bind, options.bind_memory, options.nics, options.workers_per_device, options.devices_per_worker)
-    own = (options.mode, options.contracts, options.nproc_per_node, *bound, options.rendezvous, options.parts)
+    attempts = (options.max_restarts, options.restart_delay_s, options.no_restart_codes)
+    own = (*attempts, options.mode, options.contracts, options.nproc_per_node, *bound, options.rendezvous, options.parts)
     return repr((*own, options.container, options.python, options.servers, options.trainers, options.start_port))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slaunch.agent.values import Failure, Look, Peak, RunReport, Verdict
+from slaunch.agent.values import Ended, Failure, Look, Peak, RunReport, Verdict
 from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name, size
 
 OTHERS_SHOWN = 5
+ATTEMPTS_SHOWN = 10
 
 
 def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
@@ -15,6 +16,7 @@ def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
     verdict = report.verdict
     if verdict.outcome == "success":
         lines = [] if quiet else [success(report), *(f"  memory: {used}" for used in memory(report.peaks))]
+        lines += [f"  {label + ':':<8}{value}" for label, value in attempts(report)] if not quiet else []
         return "\n".join(lines + [f"  note:   {note}" for note in report.notes + leftovers(verdict)])
     lines = [paint(f"slaunch: {headline(report)}", RED + BOLD, colour)]
     lines += [f"  {label + ':':<8}{value}" for label, value in details(report)]
@@ -29,7 +31,8 @@ def success(report: RunReport) -> str:
     where = f" on {counted(report.nodes, 'node')}" if report.nodes > 1 else ""
     logs = f"; logs in {report.log_dir}" if report.log_dir else ""
     took = duration(report.ended_s - report.started_s)
-    return f"slaunch: {counted(report.world, 'worker')}{where} ended well after {took}{logs}"
+    restarted = f", at attempt {report.attempt}" if report.attempt else ""
+    return f"slaunch: {counted(report.world, 'worker')}{where} ended well after {took}{restarted}{logs}"
 
 
 def headline(report: RunReport) -> str:
@@ -112,6 +115,7 @@ def details(report: RunReport) -> list[tuple[str, str]]:
     if verdict.first is not None and not verdict.hung:
         lines += about_first(verdict.first, report)
     lines += [("also", line) for line in also(verdict)]
+    lines += attempts(report)
     lines += [("note", note) for note in report.notes + leftovers(verdict)]
     lines += [("memory", used) for used in memory(report.peaks)]
     if report.log_dir:
@@ -141,6 +145,22 @@ def about_first(first: Failure, report: RunReport) -> list[tuple[str, str]]:
     if first.cause == "peer" and report.verdict.outcome == "failure":
         lines.append(("note", "it lost its connection to another worker, which may be the one to look at"))
     return lines
+
+
+def attempts(report: RunReport) -> list[tuple[str, str]]:
+    """How the attempts before the last one ended, and why no other one followed."""
+    shown = report.earlier[-ATTEMPTS_SHOWN:]
+    lines = [("before", f"{len(report.earlier) - len(shown)} more attempts")] if len(report.earlier) > len(shown) else []
+    lines += [("before", earlier(ended)) for ended in shown]
+    return [*lines, ("final", f"attempt {report.attempt}: {report.verdict.final}")] if report.verdict.final else lines
+
+
+def earlier(ended: Ended) -> str:
+    """How an attempt ended."""
+    after = duration(ended.ended_s - ended.started_s)
+    what = _HEADLINES[ended.verdict.outcome](ended.verdict)
+    detail = f" ({ended.verdict.first.detail})" if ended.verdict.first is not None and ended.verdict.first.detail else ""
+    return f"attempt {ended.attempt}, over after {after}: {what}{detail}"
 
 
 def doing(look: Look) -> str:

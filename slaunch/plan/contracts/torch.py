@@ -26,7 +26,7 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
         "ROLE_WORLD_SIZE": str(seat.plan.world),
         "ROLE_NAME": command_of(seat.plan, seat.rank).name or seat.options.role,
         "TORCHELASTIC_RESTART_COUNT": str(seat.plan.attempt),
-        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_MAX_RESTARTS": str(seat.options.max_restarts),
         "TORCHELASTIC_RUN_ID": seat.plan.job,
         "TORCHELASTIC_USE_AGENT_STORE": "False",
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": env.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),

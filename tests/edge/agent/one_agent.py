@@ -9,6 +9,8 @@ import sys
 import time
 from typing import Any
 
+from slaunch.agent.attempts import Again
+from slaunch.agent.policy import restarts
 from slaunch.agent.run import run
 from slaunch.channel.dial import Caller, Dialer
 from slaunch.channel.door import Door
@@ -16,9 +18,12 @@ from slaunch.channel.hub import Hub
 from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Solo, Star
+from slaunch.frozen import dataclass, replace
+from slaunch.node.ports import reserve
 from slaunch.node.values import Address, Device
 from slaunch.options import Options, Program
 from slaunch.plan.values import EnvFile, NodePlan, Plan, WorkerSpec
+from slaunch.rendezvous.values import Membership
 from slaunch.report.json import render_json
 from slaunch.report.text import render
 
@@ -77,6 +82,39 @@ def make_spec(plan: Plan, index: int, local_rank: int, settings: dict[str, Any])
     return WorkerSpec(rank, local_rank, index, argv, env, ("DROP_ME",), cpus, (), f"workerlog.{rank}", files)
 
 
+@dataclass(frozen=True)
+class Fact:
+    """All that these tests' plans need to know of a node: its number and its ports."""
+
+    node: int
+    ports: tuple[int, ...]
+
+
+def again(settings: dict[str, Any], own: int) -> Again:
+    """Further attempts: as many workers on each node that is left, and ports of their own."""
+    commands = settings["commands"]
+
+    def plan(members: Any, attempt: int) -> Plan:
+        left = {**settings, "commands": [commands[fact.node] for fact in members.facts]}
+        made = make_plan(left)
+        nodes = tuple(replace(node, ports=fact.ports) for node, fact in zip(made.nodes, members.facts, strict=True))
+        return replace(made, attempt=attempt, nodes=nodes, digest=f"{attempt} {[node.ports for node in nodes]}")
+
+    def specs(made: Plan, index: int) -> tuple[WorkerSpec, ...]:
+        mine = {**settings, "commands": [commands[own]] * len(made.nodes)}
+        return tuple(told(make_spec(made, index, i, mine), made) for i in range(len(made.nodes[index].ranks)))
+
+    facts: Any = tuple(Fact(node, ()) for node in range(len(commands)))
+    membership = Membership(facts, own, 0, "test", "", b"")
+    return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs)
+
+
+def told(spec: WorkerSpec, plan: Plan) -> WorkerSpec:
+    node = plan.nodes[spec.node]
+    own = {"ATTEMPT": str(plan.attempt), "WORLD": str(plan.world), "PORT": str(node.ports[spec.local_rank])}
+    return replace(spec, set_env={**spec.set_env, **own})
+
+
 def main(settings: dict[str, Any]) -> int:
     index = settings["index"]
     plan = make_plan(settings)
@@ -84,7 +122,8 @@ def main(settings: dict[str, Any]) -> int:
     options = Options(Program("x"), **settings.get("options", {}))
     star = open_star(index, len(plan.nodes), settings["port_file"])
     devices = tuple(Device(**device) for device in settings.get("devices", ()))
-    report = run(plan, index, specs, star, dict(os.environ), options, devices)
+    further = again(settings, index) if restarts(options) else None
+    report = run(plan, index, specs, star, dict(os.environ), options, devices, further)
     with open(settings["report"], "w") as file:
         file.write(render_json(report))
     if report.speaks:

@@ -1,0 +1,183 @@
+"""The effects of another attempt on one agent: put the last one away, hold ports, make the plan, start the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from slaunch.agent.aside import Aside
+from slaunch.agent.console import Console
+from slaunch.agent.crew import Crew
+from slaunch.agent.events import Event, Planned, Prepare, Prepared, Started, StartFailed
+from slaunch.agent.journal import Journal
+from slaunch.agent.node_side import HUB
+from slaunch.agent.progress import Progress
+from slaunch.agent.silence import Silence
+from slaunch.agent.values import Ended, Verdict
+from slaunch.clock import wall_s
+from slaunch.errors import SlaunchError
+from slaunch.frozen import dataclass, replace
+from slaunch.node.ports import Reserved
+from slaunch.node.values import Problem
+from slaunch.plan.values import Plan, WorkerSpec
+from slaunch.rendezvous.values import Membership
+
+
+@dataclass(frozen=True)
+class Again:
+    """What another attempt is made from.
+
+    Attributes:
+        membership: everybody's facts, as they were at the meeting.
+        hold: holds this node's ports of an attempt, new ones as far as the user has not fixed them.
+        plan: the plan of a membership and an attempt's number.
+        specs: the workers of a node of a plan.
+    """
+
+    membership: Membership
+    hold: Callable[[], Reserved]
+    plan: Callable[[Membership, int], Plan]
+    specs: Callable[[Plan, int], tuple[WorkerSpec, ...]]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What of the agent is made ready for another attempt."""
+
+    crew: Crew
+    console: Console
+    silence: Silence
+    aside: Aside
+    journal: Journal
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Made:
+    """An attempt's plan, this node's place in it, and its workers there."""
+
+    plan: Plan
+    place: int
+    specs: tuple[WorkerSpec, ...]
+
+
+class Attempts:
+    """One agent's attempts.
+
+    Args:
+        first: the first one, which runs already.
+        own: this node.
+        again: what others are made from; None where there are none.
+        desk: what is made ready for them.
+        env: what workers inherit.
+
+    Attributes:
+        earlier: those that are over.
+        members: nodes of the current one, by their numbers in the first one.
+    """
+
+    def __init__(self, first: Made, own: int, again: Again | None, desk: Desk, env: Mapping[str, str]) -> None:
+        self.earlier: tuple[Ended, ...] = ()
+        self.members = tuple(node.index for node in first.plan.nodes)
+        self._current = self._coming = first
+        self._number = first.plan.attempt
+        self._started_s = wall_s()
+        self._held = Reserved((), ())
+        self._own = own
+        self._again = again
+        self._desk = desk
+        self._env = env
+
+    @property
+    def plan(self) -> Plan:
+        """The current one's."""
+        return self._current.plan
+
+    def prepare(self, action: Prepare) -> Event:
+        """Put the last attempt away and hold ports."""
+        self._desk.journal.note("ended", attempt=action.attempt - 1, outcome=action.verdict.outcome)
+        self.earlier = (*self.earlier, self._ended(action.attempt - 1, action.verdict))
+        if self._own == HUB:
+            self._desk.aside.announce(f"{what_ended(action.verdict)}; {what_follows(action)}")
+        self._number, self.members = action.attempt, action.members
+        self._desk.crew.renew(action.attempt)
+        self._desk.console.seal()
+        self._desk.silence.renew()
+        self._desk.aside.renew()
+        self._desk.progress.clear()
+        return self._hold()
+
+    def _ended(self, attempt: int, verdict: Verdict) -> Ended:
+        now = wall_s()
+        began = self._started_s if self.plan.attempt == attempt else now  # else it was stopped before it began
+        return Ended(attempt, verdict, self.plan.world, len(self.plan.nodes), began, now)
+
+    def _hold(self) -> Event:
+        assert self._again is not None
+        self._held.release()
+        try:
+            self._held = self._again.hold()
+        except (SlaunchError, OSError) as error:
+            return StartFailed(problem_of(error))
+        return Prepared(self._held.ports)
+
+    def make_plan(self, ports: tuple[tuple[int, ...], ...]) -> Event:
+        """Make the plan and this node's workers."""
+        assert self._again is not None
+        known, place = self._again.membership, self.members.index(self._own)
+        facts = tuple(replace(known.facts[node], ports=own) for node, own in zip(self.members, ports, strict=True))
+        try:
+            plan = self._again.plan(replace(known, facts=facts, rank=place, epoch=self._number), self._number)
+            specs = self._again.specs(plan, place)
+        except SlaunchError as error:
+            return StartFailed(problem_of(error))
+        self._coming = Made(plan, place, tuple(with_previous(spec, self._current) for spec in specs))
+        return Planned(plan.digest)
+
+    def start(self) -> None:
+        """Start this node's workers. The event that tells so comes before those that tell what came of it."""
+        self._current, self._started_s = self._coming, wall_s()
+        self._desk.journal.note("begin", attempt=self._number, digest=self.plan.digest)
+        self._held.release()
+        events = self._desk.crew.events
+        at = len(events)
+        self._desk.crew.start(self._coming.specs, self._env)
+        services = frozenset(spec.rank for spec in self._coming.specs if spec.service)
+        events.insert(at, Started(self._desk.crew.ranks, services))
+
+    def close(self) -> None:
+        """Let go of ports that are held."""
+        self._held.release()
+
+
+def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:
+    """The worker, told of its place in the attempt before."""
+    ranks = before.plan.nodes[before.place].ranks
+    if spec.first or spec.local_rank >= len(ranks):
+        return spec
+    own = {"SLAUNCH_PREVIOUS_RANK": str(ranks[spec.local_rank]), "SLAUNCH_PREVIOUS_WORLD_SIZE": str(before.plan.world)}
+    return replace(spec, set_env={**spec.set_env, **own}, origins={**spec.origins, **dict.fromkeys(own, "slaunch")})
+
+
+def problem_of(error: SlaunchError | OSError) -> Problem:
+    """The error as a value."""
+    if isinstance(error, SlaunchError):
+        return Problem(error.exit_code, error.wanted, error.seen, error.todo)
+    return Problem(1, "hold ports for another attempt", str(error.strerror), "raise the limit that was hit (ulimit -a)")
+
+
+def what_ended(verdict: Verdict) -> str:
+    """How an attempt ended, in a few words."""
+    first = verdict.first
+    if verdict.outcome == "failure" and first is not None:
+        how = f"killed by signal {first.signal}" if first.signal else f"failed with exit code {first.code}"
+        return f"rank {first.rank} on {first.host} {'was ' if first.signal else ''}{how}"
+    if verdict.outcome == "hang":
+        return "no worker has printed anything for too long"
+    named = ", ".join(f"node {lost.node} ({lost.host})" for lost in verdict.lost[:5])
+    return f"lost {named}"
+
+
+def what_follows(action: Prepare) -> str:
+    """What happens next."""
+    wait = f" in {action.delay_s:g} s" if action.delay_s else ""
+    return f"attempt {action.attempt} starts{wait} on {len(action.members)} node{'s' if len(action.members) > 1 else ''}"
