@@ -49,7 +49,7 @@ class Gauges:
         selector: tells when the sampler has told something.
         order: what to sample; None = nothing.
         env: the sampler's environment.
-        spare: takes the sampler's process id: it is no worker's.
+        spared: has the sampler's process id while it runs: it is no worker's.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class Gauges:
         selector: selectors.BaseSelector,
         order: Order | None,
         env: Mapping[str, str],
-        spare: Callable[[int], None],
+        spared: set[int],
     ) -> None:
         self.due = inf if order is None else 0.0
         self._workers = workers
         self._selector = selector
         self._order = order
         self._env = env
-        self._spare = spare
+        self._spared = spared
         self._sampling: Sampling | None = None
         self._listening = False
 
@@ -80,7 +80,7 @@ class Gauges:
             self._sampling = Sampling(self._order, self._env)
         except OSError:  # no process, no descriptor: the job goes on without samples
             return
-        self._spare(self._sampling.pid)
+        self._spared.add(self._sampling.pid)
         for worker in self._workers():
             self.started(worker)
         self._selector.register(self._sampling.descriptor, selectors.EVENT_READ, self._read)
@@ -112,4 +112,5 @@ class Gauges:
     def _read(self) -> None:
         if self._sampling is not None and not self._sampling.read() and self._listening:
             self._selector.unregister(self._sampling.descriptor)
+            self._spared.discard(self._sampling.pid)
             self._listening = False
