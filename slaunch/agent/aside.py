@@ -87,6 +87,8 @@ class Aside:
     def renew(self) -> None:
         """Another attempt follows: the peaks will be its own."""
         self._heard.clear()
+        if self._placement is not None:
+            self._placement.start()
 
     def announce(self, text: str) -> None:
         """Something that the user is always told, unless the console would have to wait."""

@@ -19,18 +19,24 @@ class Placement:
     Args:
         workers: the node's workers at the time of a look.
         tell: takes a line on what is wrong.
-        first_s: seconds from now to the first looks; further ones follow every `EVERY_S`.
+        first_s: seconds from the start to the first looks; further ones follow every `EVERY_S`.
     """
 
     def __init__(
         self, workers: Callable[[], Iterable[Worker]], tell: Callable[[str], None], first_s: Sequence[float] = FIRST_S
     ) -> None:
-        now = time.monotonic()
-        self._coming = [now + seconds for seconds in first_s]
-        self.due = self._coming.pop(0)
         self._workers = workers
         self._tell = tell
+        self._first_s = first_s
         self._told: set[int] = set()
+        self.start()
+
+    def start(self) -> None:
+        """Workers start now, perhaps anew."""
+        now = time.monotonic()
+        self._coming = [now + seconds for seconds in self._first_s]
+        self.due = self._coming.pop(0)
+        self._told.clear()
 
     def tick(self, now: float) -> None:
         """Look, if it is time."""

@@ -178,5 +178,8 @@ def test_p40_each_worker_is_told_once_and_several_in_one_line() -> None:
         placement.tick(placement.due)
         assert len(said) == 2
         assert said[1].startswith("rank 2 ")
+        placement.start()
+        placement.tick(placement.due)
+        assert said[2].endswith("; 2 more workers of this node are not in their place")
         moved[0].ended = True
         child.communicate(b"\n", timeout=30)
