@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from slaunch.cli.dialects import DIALECTS
 from slaunch.errors import SlaunchError
 
-
 COLLECT_AFTER = 50_000
 """New objects between two searches for garbage. The plan of a large job makes millions of lasting ones: with the default of 700
 half of its time goes into searching them."""
