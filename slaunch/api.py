@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
@@ -30,7 +29,7 @@ def launch(
     Raises:
         TypeError: slaunch has no such option.
     """
-    call = [sys.executable, "-m", "slaunch", *option_words(options), *program_words(kind, program), *args]
+    call = [*module_command("slaunch.cli.main"), *option_words(options), *program_words(kind, program), *args]
     with subprocess.Popen(call, env=None if env is None else dict(env)) as process:
         try:
             return shell_code(process.wait())

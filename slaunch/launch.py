@@ -33,6 +33,7 @@ from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.meet import Meeting, meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.reason import with_reason
+from slaunch.selfcall import own_command
 
 LOGS = "slaunch-logs"
 """Where logs go unless the user says otherwise: one folder per job below it, in the working directory."""
@@ -72,7 +73,7 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
     from slaunch.channel.secret import VARIABLE, fresh_text
     from slaunch.slurm.start import start_call
 
-    call = start_call(shell, env, (sys.executable, "-m", "slaunch", *args), options.step_args)
+    call = start_call(shell, env, (*own_command(sys.argv[0]), *args), options.step_args)
     # srun hands its environment to all tasks; mpirun may hand it only to those on this node
     secret = {VARIABLE: fresh_text()} if call.argv[0] == "srun" else {}
     try:

@@ -23,6 +23,7 @@ from slaunch.rendezvous.meet import meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.bindmap import map_json, map_text
 from slaunch.report.explain import explain_json, explain_text
+from slaunch.selfcall import own_command
 from slaunch.slurm.start import start_call
 
 
@@ -113,7 +114,7 @@ def answer(request: Request, options: Options, standing: Task | Shell, env: Mapp
     """The whole explanation as text or JSON."""
     call = None
     if isinstance(standing, Shell):
-        call = start_call(standing, env, (sys.executable, "-m", "slaunch", *request.rest), options.step_args)
+        call = start_call(standing, env, (*own_command(sys.argv[0]), *request.rest), options.step_args)
         if request.step:
             import shlex
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from slaunch.channel.star import Star
 from slaunch.rendezvous.gatherer import Ground, UnusableError
+from slaunch.selfcall import module_command
 
 LENGTH = struct.Struct(">I")
 CHUNK = 1 << 20
@@ -118,7 +119,7 @@ class Child:
         child_in, self._to = os.pipe()
         self._from, child_out = os.pipe()
         self._noise = os.memfd_create("mpi-stderr")
-        argv = [sys.executable, "-m", "slaunch.rendezvous.mpi_child", str(seconds)]
+        argv = [*module_command("slaunch.rendezvous.mpi_child"), str(seconds)]
         duplicate = os.POSIX_SPAWN_DUP2
         actions = [(duplicate, child_in, 0), (duplicate, child_out, 1), (duplicate, self._noise, 2)]
         # descriptors that the process manager gave us (PMI_FD) stay open in the child, because they are inheritable here as well
