@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from slaunch.selfcall import module_command
+
 Option: TypeAlias = str | int | float | bool | Sequence[str] | Sequence[int] | None
 """Value of an option: as on the command line, or a number, a truth value, a list; None = not given."""
 

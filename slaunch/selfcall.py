@@ -1,7 +1,7 @@
 """How slaunch starts itself: with this interpreter, and not led astray by files in the working directory.
 
-`python -m` looks for modules in the working directory first, where a user's `json.py` or `socket.py` would stop an agent. Here that
-directory comes last on the path of imports, so that slaunch still runs from a checkout that is not installed.
+`python -m` looks for modules in the working directory first, where a user's `json.py` or `socket.py` would stop an agent. Here
+that directory comes last on the path of imports, so that slaunch still runs from a checkout that is not installed.
 """
 
 from __future__ import annotations
