@@ -26,6 +26,7 @@ DIALECT = Table(COMMAND, ROWS)
 LOG_DIR = "log"
 START_PORT = 6070
 MASTER_PORT = 6768
+MAX_RESTART = 3
 """Defaults of Paddle's launcher."""
 
 CHECK = Program("slaunch.run_check", (), "module")
@@ -95,8 +96,14 @@ def plain(value: object) -> str:
 
 def without_effect(values: Mapping[str, Value]) -> list[str]:
     """A note on each option that has no effect."""
-    given = [field for field in NO_EFFECT if field in values]
-    return [f"{values[field].source}: no effect, {NO_EFFECT[field]}" for field in given]
+    reasons = {**NO_EFFECT, **({} if restarting(values) else {"max_restart": "without --elastic_level 1, as in Paddle"})}
+    given = [field for field in reasons if field in values]
+    return [f"{values[field].source}: no effect, {reasons[field]}" for field in given]
+
+
+def restarting(values: Mapping[str, Value]) -> bool:
+    """Whether a failure is followed by a restart: at level 1 and above."""
+    return "elastic_level" in values and int(str(values["elastic_level"].value)) >= 1
 
 
 def refuse(values: Mapping[str, Value]) -> None:
@@ -161,7 +168,7 @@ def translated(values: Mapping[str, Value]) -> dict[str, Value]:
     if "elastic_server" in found:
         server = found["elastic_server"]
         found.setdefault("master", Value(f"etcd://{server.value}", server.source))
-    for translate in (with_host, with_addresses, with_backend, with_deadline, with_tuning):
+    for translate in (with_host, with_addresses, with_backend, with_deadline, with_restarts, with_tuning):
         found = translate(found)
     return found
 
@@ -212,6 +219,13 @@ def with_deadline(found: dict[str, Value]) -> dict[str, Value]:
         wait_s = float(str(limit.value)) * (1 if ranged else 10)
         found["rendezvous_timeout_s"] = Value(wait_s if wait_s > 1 else 3.0, limit.source)
     return found
+
+
+def with_restarts(found: dict[str, Value]) -> dict[str, Value]:
+    """How often the workers are started anew (F33, F34): exactly so often, where Paddle does it once more (W22)."""
+    if not restarting(found) or "max_restarts" in found:
+        return found
+    return {**found, "max_restarts": found.get("max_restart", Value(MAX_RESTART, found["elastic_level"].source))}
 
 
 def with_tuning(found: dict[str, Value]) -> dict[str, Value]:

@@ -163,7 +163,7 @@ ROWS: tuple[Row, ...] = (
         "max_restart",
         natural,
         "N",
-        "no effect: in this version a failure ends the job",
+        "with --elastic_level 1: start all workers anew after a failure, at most N times (default: 3)",
         ("PADDLE_MAX_RESTART",),
     ),
     Row(
@@ -171,7 +171,7 @@ ROWS: tuple[Row, ...] = (
         "elastic_level",
         int,
         "N",
-        "no effect: in this version a failure ends the job",
+        "1: a failure is followed by a restart; 0, -1 (default): it ends the job",
         ("PADDLE_ELASTIC_LEVEL",),
     ),
     Row(
@@ -223,8 +223,6 @@ ROWS: tuple[Row, ...] = (
 NO_EFFECT: Mapping[str, str] = {
     "legacy": "there is one launcher, which has what the legacy one had besides",
     "sort_ip": "nodes are in the scheduler's order, or in that of --rank",
-    "max_restart": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
-    "elastic_level": "in this version a failure ends the job; `sbatch --requeue` starts it anew",
     "scale": "Paddle does not use it either",
     "force": "Paddle does not use it either",
 }

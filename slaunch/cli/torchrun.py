@@ -55,11 +55,9 @@ POLLS = "the kernel tells at once when a worker ends"
 EXECUTED = "workers are programs executed anew"
 WHOLE = "the log files have every line"
 SIGNALS = "every signal that asks to stop is handled, USR1 and USR2 are passed on"
-ONCE = "in this version a failure ends the job; `sbatch --requeue` starts it anew"
 
 NO_EFFECT: Mapping[str, str] = {
     "rdzv_backend": MEETING,
-    "max_restarts": ONCE,
     "monitor_interval": POLLS,
     "start_method": EXECUTED,
     "event_log_handler": PLUGIN,
@@ -78,7 +76,7 @@ ROWS: tuple[Row, ...] = (
     row(["--rdzv-id"], filled, "NAME", "name of the job in logs and workers"),
     row(["--rdzv-conf"], str, "K=V,…", "join_timeout or timeout: deadline of the meeting in seconds; other keys have no effect"),
     row(["--standalone"], truth, "", "one node only; must agree with the scheduler"),
-    row(["--max-restarts"], natural, "N", f"no effect: {ONCE}"),
+    row(["--max-restarts"], natural, "N", "start all workers anew after a failure, at most N times"),
     row(["--monitor-interval"], seconds, "SECONDS", f"no effect: {POLLS}"),
     row(["--start-method"], one_of("spawn", "fork", "forkserver"), "METHOD", f"no effect: {EXECUTED}"),
     row(["--event-log-handler"], str, "NAME", f"no effect: {PLUGIN}"),
@@ -119,6 +117,7 @@ DIRECT: Mapping[str, str] = {
     "node_rank": "node_rank",
     "local_addr": "host",
     "shutdown_timeout": "grace_s",
+    "max_restarts": "max_restarts",
 }
 """Options that are slaunch's own under another name, with the field of `Options`."""
 

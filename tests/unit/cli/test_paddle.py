@@ -104,7 +104,7 @@ VARIABLES = {
     "PADDLE_GLOO_PORT": ("6767", "gloo_port", 6767),
     "PADDLE_WITH_GLOO": ("0", "with_gloo", "0"),
     "PADDLE_MAX_RESTART": ("2", "notes", None),
-    "PADDLE_ELASTIC_LEVEL": ("1", "notes", None),
+    "PADDLE_ELASTIC_LEVEL": ("1", "max_restarts", 3),
     "PADDLE_ELASTIC_TIMEOUT": ("60", "rendezvous_timeout_s", 600.0),
 }
 """The 25 variables, a value, the field that it sets, and what to."""
@@ -219,10 +219,30 @@ def test_f56_the_loopback_is_fine_for_one_node():
     assert read("--ips", "127.0.0.1", "a.py").ips == ("127.0.0.1",)
 
 
-def test_f29_f10_f33_f34_f53_what_has_no_effect_says_so():
-    notes = read("--legacy", "true", "--sort_ip", "1", "--max_restart", "3", "--elastic_level", "1", "a.py").notes
-    assert [note.split(":")[0] for note in notes] == ["--legacy", "--sort-ip", "--max-restart", "--elastic-level"]
+def test_f29_f10_f53_what_has_no_effect_says_so():
+    notes = read("--legacy", "true", "--sort_ip", "1", "--max_restart", "3", "a.py").notes
+    assert [note.split(":")[0] for note in notes] == ["--legacy", "--sort-ip", "--max-restart"]
     assert read("--legacy=true", "a.py").program == Program("a.py")  # W37: Paddle's takes `true` for the program
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), 0),
+        (("--max_restart", "5"), 0),
+        (("--max_restart", "5", "--elastic_level", "0"), 0),
+        (("--elastic_level", "1"), 3),
+        (("--max_restart", "1", "--elastic_level", "1"), 1),
+        (("--max-restarts", "7"), 7),
+    ],
+)
+def test_f33_f34_f120_w22_restarts_at_level_1_and_exactly_so_many(words, expected):
+    assert read(*words, "a.py").max_restarts == expected
+
+
+def test_f33_f34_restarts_by_variables():
+    env = {"PADDLE_MAX_RESTART": "2", "PADDLE_ELASTIC_LEVEL": "1"}
+    assert read_options(["paddle", "a.py"], env).max_restarts == 2
 
 
 @given(st.lists(st.text(min_size=1)))

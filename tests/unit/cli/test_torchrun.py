@@ -99,13 +99,19 @@ def test_kinds_of_program(words, program):
 
 def test_options_without_effect_are_explained_in_one_line_each():
     words = ["--rdzv-backend=c10d", "--monitor-interval", "5", "--start-method", "spawn", "--event-log-handler", "console"]
-    notes = read(*words, "--logs-specs", "x", "--max-restarts", "3", "--signals-to-handle", "SIGTERM", "a.py").notes
+    notes = read(*words, "--logs-specs", "x", "--signals-to-handle", "SIGTERM", "a.py").notes
     assert all("\n" not in note and ": no effect, " in note for note in notes)
     named = {name for note in notes for name in note.split(":")[0].split(", ")}
     assert named == {
         *("--rdzv-backend", "--monitor-interval", "--start-method", "--event-log-handler"),
-        *("--logs-specs", "--max-restarts", "--signals-to-handle"),
+        *("--logs-specs", "--signals-to-handle"),
     }
+
+
+def test_restarts():
+    assert read("--max-restarts", "3", "a.py").max_restarts == 3
+    assert read("a.py").max_restarts == 0
+    assert read_options(["torchrun", "a.py"], {"PET_MAX_RESTARTS": "2"}).max_restarts == 2
 
 
 def test_variables_of_torchrun_set_options_and_the_command_line_wins():
