@@ -40,14 +40,16 @@ def fails_after_2_s(rank: int, code: int) -> str:
 class Launch:
     """A step of slaunch agents that runs beside the test."""
 
-    def __init__(self, cluster: Cluster, script: str, *options: str, nodes: int = 4, srun: tuple[str, ...] = ()):
+    def __init__(
+        self, cluster: Cluster, script: str, *options: str, nodes: int = 4, srun: tuple[str, ...] = (), args: tuple[str, ...] = ()
+    ):
         self.cluster = cluster
         self.place = f"{cluster.scratch}/{os.urandom(4).hex()}"
         os.mkdir(self.place)
         os.chmod(self.place, 0o777)
         self.world = nodes * WORKERS
         step = ("srun", f"-N{nodes}", "--ntasks-per-node=1", "-c2", *srun)
-        slaunch = ("slaunch", "--nproc-per-node", str(WORKERS), "--log-dir", f"{self.place}/logs", *options, script)
+        slaunch = ("slaunch", "--nproc-per-node", str(WORKERS), "--log-dir", f"{self.place}/logs", *options, script, *args)
         self.began = time.monotonic()
         self.process = cluster.start([*step, *slaunch], env={"PLACE": self.place})
 
