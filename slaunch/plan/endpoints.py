@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from slaunch.errors import PlanError
+from slaunch.node.subnets import Subnet, loopback, subnet
 from slaunch.node.values import Address, NodeFacts
 from slaunch.plan.seat import homes
 from slaunch.plan.values import Plan
 
-Subnet = tuple[int, int, int]
-"""Address family, prefix length in bits, network number."""
-
 LOOPBACK = Address("127.0.0.1", "lo", 8)
 
 TORCH, PADDLE, COORDINATOR, RESERVE = range(4)
-"""Index into a node's spare ports by what the first node's port of that index serves."""
+"""Index into a node's spare ports by what the first node's port of that index serves. The one in reserve serves a node's tuning
+process, and once that has ended, on the first node, Horovod's store."""
 
 
 def choose(facts: Sequence[NodeFacts], network: str = "") -> tuple[Address, ...]:
@@ -51,24 +50,6 @@ def usable(fact: NodeFacts) -> list[Address]:
             "bring up a network interface on that node, or leave the node out",
         )
     return found
-
-
-def loopback(address: Address) -> bool:
-    """Whether only the machine itself can use this address."""
-    return address.ip.startswith("127.") or address.ip == "::1"
-
-
-@lru_cache(maxsize=1 << 16)
-def subnet(ip: str, prefix: int) -> Subnet:
-    """The subnet that an address belongs to; a host name (prefix 0) is taken to share one with all others.
-
-    Not by `ipaddress`, which takes ten times as long: there may be 100,000.
-    """
-    if prefix == 0:
-        return int(socket.AF_INET), 0, 0
-    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    packed = socket.inet_pton(family, ip)
-    return int(family), prefix, int.from_bytes(packed, "big") >> (len(packed) * 8 - prefix)
 
 
 def best_subnet(offers: Sequence[Sequence[Address]]) -> Subnet:

@@ -175,13 +175,22 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
         cards, secret = exchange(gatherer, ground, port, deadline)
         ground.say(f"met {len(cards)} tasks by {way}: {reason}")
         check(cards, ground)
+        everybody = proven(tuple(card.facts for card in cards), ground, gatherer, deadline)
     except BaseException:
         gatherer.close()
         for sock in control:
             sock.close()
         raise
-    everybody = tuple(card.facts for card in cards)
     return Meeting(Membership(everybody, gatherer.rank, 0, way, reason, secret), ground, gatherer, control)
+
+
+def proven(everybody: tuple[NodeFacts, ...], ground: Ground, gatherer: Gatherer, deadline: float) -> tuple[NodeFacts, ...]:
+    """Everybody's facts, without addresses on networks that do not join all nodes. One network needs no proof."""
+    if all(len(facts.addresses) > 1 for facts in everybody):
+        from slaunch.rendezvous.prove import prove
+
+        return prove(everybody, ground, gatherer, deadline)
+    return everybody
 
 
 def needs_new_star(gatherer: Gatherer, ground: Ground) -> bool:
