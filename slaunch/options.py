@@ -102,6 +102,7 @@ class Options:
         auto_cluster: value of PADDLE_AUTO_CLUSTER, where the user gives it as an option; None = by the variable.
         auto_parallel_config: absolute path of Paddle's JSON file for a tuning step before the workers start; empty = none.
         tuning: what happens with it: "first" (the step, then the workers), "only" (the step alone) or "skip" (the workers alone).
+        auto_tuner_json: configuration of the tuner, which then runs the program as often as it needs; empty = no tuner.
         notes: what the user should know about options that had no effect, one line each.
         origins: where each option's value came from ("command line", "SLAUNCH_…", "file …", "default"), by option name.
     """
@@ -166,5 +167,6 @@ class Options:
     auto_cluster: bool | None = None
     auto_parallel_config: str = ""
     tuning: str = "first"
+    auto_tuner_json: str = ""
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)

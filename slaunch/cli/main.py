@@ -71,7 +71,12 @@ def _command(args: list[str], env: Mapping[str, str]) -> int:
     from slaunch.cli.options import read_options
     from slaunch.launch import launch
 
-    return launch(read_options(args, env), env, args)
+    options = read_options(args, env)
+    if options.auto_tuner_json:
+        from slaunch.tune.main import tune
+
+        return tune(options.auto_tuner_json, options, env, args)
+    return launch(options, env, args)
 
 
 def _help(module: str = "slaunch.cli.options") -> int:

@@ -281,6 +281,7 @@ def help_text() -> str:
         "usage: slaunch [options] PROGRAM [its options]       PROGRAM: script.py, any executable, -m MODULE, -c CODE",
         "       slaunch torchrun [torchrun's options] PROGRAM [its options]",
         "       slaunch paddle [options of paddle.distributed.launch] PROGRAM [its options]",
+        "       slaunch tune CONFIG [options] PROGRAM [its options]",
         "       slaunch explain [--bind] [--json] [--step] [--env FILE] [options] PROGRAM [its options]",
         "       slaunch --version | --help",
         "",

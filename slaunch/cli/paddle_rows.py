@@ -144,7 +144,7 @@ ROWS: tuple[Row, ...] = (
         ("PADDLE_AUTO_PARALLEL_CONFIG",),
     ),
     Row(("--auto-cluster-config",), "auto_cluster", truth, "BOOL", "value of PADDLE_AUTO_CLUSTER", ("PADDLE_AUTO_CLUSTER",)),
-    Row(("--auto-tuner-json",), "auto_tuner_json", filled, "FILE", "not part of this version", ("",)),
+    Row(("--auto-tuner-json",), "auto_tuner_json", filled, "FILE", "tune by this configuration, as `slaunch tune`", ("",)),
     Row(("--servers",), "servers", words, "IP:PORT,…", "endpoints of all servers", ("PADDLE_SERVERS_ENDPOINTS",)),
     Row(("--trainers", "--workers"), "trainers", words, "IP:PORT,…", "endpoints of all trainers", ("PADDLE_TRAINERS_ENDPOINTS",)),
     Row(("--trainer-num", "--worker-num"), "trainer_num", natural, "N", "trainers on each node", ("PADDLE_TRAINER_NUM",)),
@@ -229,7 +229,6 @@ NO_EFFECT: Mapping[str, str] = {
 """Options without effect, and why."""
 
 REFUSED: Mapping[str, str] = {
-    "auto_tuner_json": "the tuner is not part of this version",
     "elastic_pre_hook": "put the command into the batch script, before slaunch",
     "cluster_topo_path": "leave it out: ranks follow the nodes, and binding their topology",
     "rank_mapping_path": "leave it out: ranks follow the nodes, and binding their topology",

@@ -13,7 +13,7 @@ from typing import NoReturn
 from slaunch.allocation.claims import heed
 from slaunch.allocation.select import read
 from slaunch.errors import AllocationError, MissingToolError, OutputError, TuneError
-from slaunch.frozen import asdict
+from slaunch.frozen import asdict, replace
 from slaunch.options import Options
 from slaunch.report.style import duration
 from slaunch.slurm.client import time_left_s
@@ -46,6 +46,7 @@ def tune(config_path: str, options: Options, env: Mapping[str, str], args: Seque
         SlaunchError: the configuration is wrong, no trial can start, or no setting has a result.
     """
     study = read_study(config_path)
+    options = replace(options, auto_tuner_json="")
     standing, options = heed(read(env, options.scheduler, os.uname().nodename), options)
     place = find_place(standing, options, env, study)
     files = files_for(config_path)

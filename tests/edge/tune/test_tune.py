@@ -69,6 +69,16 @@ def test_f28_f155_f187_f253_f254_f258_f259_f260_f264_a_grid_search(tmp_path: Pat
     assert json.loads((tmp_path / "tuner_best.json").read_text())["trial"]["micro_batch_size"] == 4
 
 
+@pytest.mark.parametrize("option", [["--auto_tuner_json", "tuner.json"], ["--auto-tuner-json=tuner.json"]])
+def test_f28_paddles_option(tmp_path: Path, option: list[str]) -> None:
+    command(tmp_path, {**SIZES, "task_limit": 1}, [], 2)
+    words = [sys.executable, "-m", "slaunch", "paddle", *option, "--nproc_per_node", "2", "--log_dir", "unused", TUNED]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
+    assert "rank 0 of 2, stage best" in done.stdout
+    assert (tmp_path / "best_cfg" / "report.json").exists()
+    assert not (tmp_path / "unused").exists()
+
+
 def test_f190_a_users_table_is_tried_to_its_end_and_the_search_ends_well(tmp_path: Path) -> None:
     head = "dp_degree,mp_degree,pp_degree,vpp_degree,micro_batch_size,sharding_degree,sharding_stage,"
     head += "use_recompute,recompute_granularity"

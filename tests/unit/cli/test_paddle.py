@@ -202,7 +202,6 @@ def test_f46_f288_f297_fixed_ports_by_variable(variable):
         (["--run_mode", "ps", "--heter_devices", "gpu", "a.py"], "leave out the mode"),
         (["--backend", "gloo", "--run_mode", "ps", "a.py"], "--backend"),
         (["--ips", "127.0.0.1,10.0.0.2", "a.py"], "not the loopback"),
-        (["--auto_tuner_json", "t.json", "a.py"], "not part of this version"),
         (["--elastic_pre_hook", "rm", "a.py"], "batch script"),
         (["--enable_auto_mapping", "1", "a.py"], "leave it out"),
         (["--rank", "-2", "a.py"], "-1 or more"),
