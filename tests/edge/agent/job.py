@@ -52,7 +52,8 @@ class Job:
         folder: for logs and everything else.
         commands: for each node, the command of each of its workers.
         options: fields of `Options`.
-        settings: further settings of `one_agent.py`; and `log_dir`, `env`, `stdout`, or a command to `wrap` the agents in.
+        settings: further settings of `one_agent.py`; and `log_dir`, `env`, `stdout`, `failpoints` by node, or a command to `wrap`
+            the agents in.
     """
 
     def __init__(self, folder: Any, commands: Sequence[Sequence[Sequence[str]]], **settings: Any) -> None:
@@ -63,6 +64,7 @@ class Job:
         self.stdout = settings.pop("stdout", None)
         self.wrap = settings.pop("wrap", [])
         self.agents: list[subprocess.Popen[bytes]] = []
+        self.failpoints = settings.pop("failpoints", {})
         common = {"commands": commands, "log_dir": self.log_dir, "port_file": f"{self.folder}/port", **settings}
         for index in range(len(commands)):
             self.agents.append(self._start({**common, "index": index, "report": f"{self.folder}/report.{index}"}))
@@ -75,11 +77,15 @@ class Job:
         with open(f"{self.folder}/out.{index}", "wb") as out, open(f"{self.folder}/err.{index}", "wb") as err:
             return subprocess.Popen(
                 [*self.wrap, sys.executable, f"{HERE}/one_agent.py", path],
-                env={**os.environ, MARK: self.mark, "DROP_ME": "1", **self.env},
+                env={**os.environ, MARK: self.mark, "DROP_ME": "1", **self._failpoint(index), **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=self.stdout or out,
                 stderr=err,
             )
+
+    def _failpoint(self, index: int) -> dict[str, str]:
+        point = self.failpoints.get(str(index))
+        return {"SLAUNCH_FAILPOINTS": point} if point else {}
 
     def wait(self, patience_s: float = PATIENCE_S) -> list[int]:
         """Exit codes of all agents."""

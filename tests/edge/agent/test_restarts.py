@@ -193,3 +193,36 @@ def test_the_journal_tells_of_each_attempt(tmp_path: Path) -> None:
         entries = [json.loads(line) for line in job.text("logs/agent.0.jsonl").splitlines()]
         assert [e["attempt"] for e in entries if e["kind"] == "begin"] == [0, 1]
         assert os.path.getsize(tmp_path / "logs/agent.0.jsonl") < 100_000
+
+
+@pytest.mark.parametrize("point", ["agent.preparing", "agent.planning", "agent.starting_anew"])
+@pytest.mark.parametrize("nnodes", [[0, 0], [2, 3]])
+def test_an_agent_killed_at_each_step_towards_another_attempt(tmp_path: Path, point: str, nnodes: list[int]) -> None:
+    """Where all nodes are needed the job ends with 75; where two of three are enough these go on, and end well."""
+    arm = f"{tmp_path}/arm"
+    code = f"touch {tmp_path}/up.${{ATTEMPT:-0}}.$RANK; "
+    crash = shell(code + f'[ -n "$ATTEMPT" ] && exit 0; until [ -e {arm} ]; do sleep 0.02; done; exit 3')
+    stay = shell(code + '[ -n "$ATTEMPT" ] && exit 0; exec sleep 600')
+    given = options(max_restarts=5, nnodes=nnodes)
+    with Job(tmp_path, [[crash], [stay], [stay]], failpoints={"1": f"{point}=kill"}, **given) as job:
+        job.started("up.0.0", "up.0.1", "up.0.2")
+        open(arm, "w").close()
+        codes = job.wait()
+        assert codes[1] == -9
+        assert [codes[0], codes[2]] == ([0, 0] if nnodes[0] else [75, 75]), job.text("err.0")
+        if nnodes[0]:
+            report = job.report()
+            assert (report["attempt"], report["world"]) == (2, 2)
+            assert [each["verdict"]["outcome"] for each in report["earlier"]] == ["failure", "lost"]
+
+
+def test_an_agent_that_hangs_while_an_attempt_is_prepared(tmp_path: Path) -> None:
+    """Its heartbeat fails, too, as it has one thread: it counts as lost."""
+    again, stay = '[ -n "$ATTEMPT" ] && exit 0; ', "exec sleep 600"
+    commands = [[shell(again + then)] for then in ("exit 3", stay, stay)]
+    given = options(max_restarts=5, nnodes=[2, 3])
+    with Job(tmp_path, commands, failpoints={"2": "agent.planning=stop"}, **given) as job:
+        assert [agent.wait(30) for agent in job.agents[:2]] == [0, 0]
+        assert job.report()["world"] == 2
+        job.agents[2].send_signal(signal.SIGCONT)
+        assert job.agents[2].wait(30) == 75
