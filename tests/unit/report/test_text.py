@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from slaunch.agent.values import Failure, Lost, Peak, RunReport, Stopped, Stuck, Verdict
+from slaunch.agent.values import Ended, Failure, Lost, Peak, RunReport, Stopped, Stuck, Verdict
 from slaunch.errors import DeviceError
 from slaunch.node.values import Problem
 from slaunch.report.errors import render_error
@@ -135,3 +135,15 @@ def test_errors_in_three_parts() -> None:
     shown = "slaunch: cannot use the devices\n  seen: no device 7\n        visible: 0, 1\n  do:   take one of those"
     assert render_error(error) == shown
     assert render_error(error, colour=True).startswith("\033[31m")
+
+
+def test_f126_how_each_attempt_ended() -> None:
+    earlier = tuple(Ended(n, Verdict("failure", 1, FIRST), 8, 4, 100.0 * n, 100.0 * n + 50) for n in range(12))
+    end = replace(Verdict("failure", 1, FIRST), final="no restart: all 12 are used up")
+    lines = render(report(end, earlier=earlier, attempt=12)).split("\n")
+    assert "  before: 2 more attempts" in lines
+    assert "  before: attempt 2, over after 50.0 s: rank 5 on n2 failed with exit code 1 (ValueError: bad)" in lines
+    assert "  final:  attempt 12: no restart: all 12 are used up" in lines
+    good = render(report(Verdict("success", 0), earlier=earlier[:1], attempt=1)).split("\n")
+    assert good[0] == "slaunch: 8 workers on 4 nodes ended well after 13.0 s, at attempt 1; logs in /logs"
+    assert good[1].startswith("  before: attempt 0, over after 50.0 s: rank 5")
