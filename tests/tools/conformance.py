@@ -1,4 +1,4 @@
-"""The conformance table: which test proves each feature (F) and each pitfall (P), or why none does.
+"""The conformance table: which test proves each feature (F), pitfall (P) and weakness avoided (W), or why none does.
 
     python tests/tools/conformance.py            write docs/conformance.md, after dropping "later" reasons of what is tested now
     python tests/tools/conformance.py --check    exit 1, naming what is wrong, if the page, the reasons and the tests disagree
@@ -20,10 +20,11 @@ ROOT = os.path.dirname(os.path.dirname(TOOLS))
 PAGE = os.path.join(ROOT, "docs", "conformance.md")
 LIST = os.path.join(TOOLS, "conformance.txt")
 HEAD = """\
-# Every feature of Paddle's launcher (F) and every pitfall of launching on Slurm and MPI (P): number | title | why it has no test.
+# Features of Paddle's launcher (F), pitfalls of launching on Slurm and MPI (P), weaknesses of Paddle's launcher that slaunch must
+# not have (W): number | title | why it has no test.
 # An entry without a reason must have a test that carries its number; `python tests/tools/conformance.py` says which do not.
 """
-LAST = {"F": 331, "P": 104}
+LAST = {"F": 331, "P": 104, "W": 65}
 NAME = re.compile(r"^\s*(?:async )?def (test((?:_(?:to_)?[fpw]\d+)+)(?:_\w*)?)\(", re.MULTILINE)
 NOT_YET = ("later:", "tuner: not built yet")
 
@@ -54,12 +55,12 @@ def tests(root: str) -> dict[str, list[str]]:
 
 
 def numbers(text: str) -> list[str]:
-    """The numbers in a test's name: "_f75_to_f78_p06" gives F75 to F78 and P6; W (weaknesses of Paddle) are left out."""
+    """The numbers in a test's name: "_f75_to_f78_p06" gives F75 to F78 and P6."""
     found: list[str] = []
     for to, kind, digits in re.findall(r"_(to_)?([fpw])(\d+)", text):
         last = int(digits)
         first = int(found[-1][1:]) + 1 if to else last
-        found += [f"{kind.upper()}{number}" for number in range(first, last + 1) if kind != "w"]
+        found += [f"{kind.upper()}{number}" for number in range(first, last + 1)]
     return found
 
 
@@ -93,11 +94,12 @@ def page(listed: Sequence[Entry], tested: Mapping[str, Sequence[str]]) -> str:
         "# Conformance",
         "",
         "Made by `python tests/tools/conformance.py`; not to be edited by hand. F: features of Paddle's launcher. P: pitfalls of",
-        "launching on Slurm and MPI. Each has a test that carries its number, or the reason why not.",
+        "launching on Slurm and MPI. W: weaknesses of Paddle's launcher and tuner, which slaunch must not have. Each has a test that",
+        "carries its number, or the reason why not.",
         "",
         f"With tests: {sum(e.number in tested for e in listed)} of {len(listed)}.",
     ]
-    for kind, title in (("F", "Features"), ("P", "Pitfalls")):
+    for kind, title in (("F", "Features"), ("P", "Pitfalls"), ("W", "Weaknesses avoided")):
         lines += ["", f"## {title}", "", "| # | what | tests, or why none |", "|---|---|---|"]
         lines += [f"| {e.number} | {e.title} | {_proof(e, tested)} |" for e in listed if e.number.startswith(kind)]
     return "\n".join(lines) + "\n"

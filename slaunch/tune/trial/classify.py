@@ -34,6 +34,9 @@ MACHINE = frozenset(
 )
 """slaunch's own exit codes that blame the machine."""
 
+OVERDUE = {"hang": "no worker said anything for longer than --hang-timeout", "time": "it ran longer than --time-limit"}
+"""Ends by time limits of the launch itself."""
+
 HOPELESS = frozenset(each.exit_code for each in (UsageError, DeviceError, PlanError, ScriptError, ScriptMissingError))
 """slaunch's own exit codes that every trial would end with."""
 
@@ -107,6 +110,8 @@ def failed(ended: Ended, report: Report, seen: Seen, said: str) -> End:
     outcome = verdict.get("outcome")
     if outcome == "failure":
         return End(ERROR, first_failure(objects(verdict.get("first")), seen))
+    if outcome in OVERDUE:
+        return End(TIMEOUT, OVERDUE[str(outcome)])
     if outcome is not None:
         return End(INFRASTRUCTURE, told(verdict, str(outcome)))
     if ended.code in HOPELESS:

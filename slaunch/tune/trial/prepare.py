@@ -93,7 +93,8 @@ def prepare(study: Study, place: Place, options: Options, env: Mapping[str, str]
 def inner_options(options: Options, run: Run, args: tuple[str, ...], variables: tuple[str, ...], each: int) -> Options:
     """The options of the launch inside the trial: the user's, but for name, folder, arguments and part of the machine.
 
-    The outer command has counted nodes already. Its output goes to files, unless the user asks for ranks on the console.
+    The outer command has counted nodes already. A trial is not restarted: a failure is its result. Its output goes to files,
+    unless the user asks for ranks on the console.
     """
     quiet = run.stage == "search" and options.origins.get("tee", "default") == "default"
     found = replace(
@@ -106,6 +107,8 @@ def inner_options(options: Options, run: Run, args: tuple[str, ...], variables: 
         node_rank=-1,
         keep_env=(*options.keep_env, *variables),
         tee=() if quiet else options.tee,
+        tee_local=() if quiet else options.tee_local,
+        max_restarts=0 if run.stage == "search" else options.max_restarts,
     )
     if each:
         devices = options.devices[:each] or tuple(map(str, range(each)))

@@ -78,11 +78,16 @@ def test_f253_a_trial_that_ends_by_itself(here: Path) -> None:
     assert "2 workers ended well" in (here / "slaunch.out").read_text()
 
 
+def test_p101_slurm_is_not_asked_about_a_trial_that_ends_by_itself(here: Path) -> None:
+    step = replace(order(here, ""), step="slaunch-tune-x-1", slurm_job="1")  # no such job: a question would be answered by an error
+    assert run_order(step, never).left == ""
+
+
 def test_a_failing_trial_has_its_programs_exit_code(here: Path) -> None:
     assert run_order(order(here, "raise SystemExit(9)\n"), never).code == 9
 
 
-def test_f178_f243_f312_w01_w30_a_time_limit_in_fractions_of_seconds_ends_the_own_processes(here: Path) -> None:
+def test_f134_f178_f243_f312_w01_w30_a_time_limit_in_fractions_of_seconds_ends_the_own_processes(here: Path) -> None:
     stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     try:
         ended = run_order(order(here, HANG, limit_s=1.5), never)

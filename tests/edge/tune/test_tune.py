@@ -224,6 +224,12 @@ def test_f180_the_searchs_own_time_limit(tmp_path: Path) -> None:
     assert len(history(tmp_path)) == 1
 
 
+def test_f267_the_pause_between_trials(tmp_path: Path) -> None:
+    tune(tmp_path, {**SIZES, "task_limit": 2, "pause": 1.5, "run_best": False})
+    first, second = journal(tmp_path, "trial")[0], journal(tmp_path, "start")[1]
+    assert second["time"] - first["time"] >= 1.4
+
+
 def test_f177_the_number_of_trials_is_limited(tmp_path: Path) -> None:
     done = tune(tmp_path, {**SIZES, "task_limit": 2, "run_best": False})
     assert "task_limit: 2 trials" in done.stderr

@@ -37,7 +37,7 @@ def test_disagreements_are_named(listed: list[Entry], tested: dict[str, list[str
     [
         ("def test_f14_f15_workers() -> None:", ["F14", "F15"]),
         ("    def test_p06(self):", ["P6"]),
-        ("async def test_w3_p74_code():", ["P74"]),
+        ("async def test_w3_p74_code():", ["W3", "P74"]),
         ("def test_f73_f75_to_f78_paddle():", ["F73", "F75", "F76", "F77", "F78"]),
         ("def test_form():", None),
         ("def test_the_f9_option():", None),

@@ -143,7 +143,7 @@ def test_f177_f178_f179_f180_limits() -> None:
         ("1T", 1, 2**20),
     ],
 )
-def test_w09_sizes_have_units(given: float | str, unit: float, wanted: float) -> None:
+def test_f330_w09_sizes_have_units(given: float | str, unit: float, wanted: float) -> None:
     assert mib(given, unit) == wanted
 
 

@@ -164,7 +164,7 @@ def test_w10_only_the_workers_own_memory_counts() -> None:
     assert peak_of_workers(SAMPLES[4:]) is None
 
 
-def test_f247_w08_w10_the_best_source_counts_and_unknown_is_none(tmp_path: Path) -> None:
+def test_f247_f330_w08_w10_the_best_source_counts_and_unknown_is_none(tmp_path: Path) -> None:
     assert sampled_peak(str(tmp_path)) is None
     (tmp_path / "auto_tuner_1.gpu.log").write_text(GPU_LOG)
     assert sampled_peak(str(tmp_path)) == 900
@@ -250,6 +250,8 @@ WELL = report("success", code=0)
             "infrastructure",
             "no worker had started",
         ),
+        (replace(EXIT, code=76), report("hang", code=76), "", GOOD, "timeout", "--hang-timeout"),
+        (replace(EXIT, code=124), report("time", code=124), "", GOOD, "timeout", "--time-limit"),
         (replace(EXIT, code=75), LOST, "", GOOD, "infrastructure", "lost n2: its node is down"),
         (replace(EXIT, code=73, started=False), START, "", None, "infrastructure", "n3: cannot write logs: no space"),
         (replace(EXIT, code=143), STOPPED, "", GOOD, "infrastructure", "stopped by signal 15"),
