@@ -30,7 +30,7 @@ from slaunch.clock import wall_s
 from slaunch.frozen import replace
 from slaunch.node.values import Device
 from slaunch.options import Options
-from slaunch.plan.modes.logs import serves
+from slaunch.plan.services import clients_of
 from slaunch.plan.values import Plan, WorkerSpec
 
 FLUSH_S = 2.0
@@ -122,13 +122,6 @@ def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
 def hosts_of(plan: Plan) -> tuple[str, ...]:
     """Host names by node."""
     return tuple(node.host for node in plan.nodes)
-
-
-def clients_of(plan: Plan) -> frozenset[int]:
-    """Nodes that have workers other than services; () where the job has no services."""
-    if not any(serves(role) for node in plan.nodes for role in node.roles):
-        return frozenset()
-    return frozenset(node.index for node in plan.nodes if not all(serves(role) for role in node.roles))
 
 
 def watch_output(console: Console, worker: Worker, plan: Plan, options: Options) -> None:

@@ -8,7 +8,7 @@ from slaunch.errors import PlanError
 from slaunch.frozen import replace
 from slaunch.options import Options
 from slaunch.plan.endpoints import RESERVE, join
-from slaunch.plan.modes.logs import serves
+from slaunch.plan.services import store
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.plan.workers import worker
 
@@ -37,10 +37,10 @@ def lone(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> Wor
 def crew(plan: Plan, index: int, env: Mapping[str, str], options: Options) -> tuple[WorkerSpec, ...]:
     """Everything that node `index` starts, in order: the step before the workers, services, workers."""
     specs = [worker(plan, rank, env, options) for rank in plan.nodes[index].ranks]
-    ordered = tuple(sorted(specs, key=lambda spec: not serves(spec.role)))
+    ordered = tuple(sorted(specs, key=lambda spec: not spec.service))
     if not options.auto_parallel_config:
-        return ordered
-    workers = () if options.tuning == "only" else tuple(staged(spec, options) for spec in ordered)
+        return (*store(plan, index), *ordered)
+    workers = () if options.tuning == "only" else (*store(plan, index), *(staged(spec, options) for spec in ordered))
     return workers if options.tuning == "skip" else (tuner(plan, specs[0], options), *workers)
 
 

@@ -11,8 +11,9 @@ from slaunch.plan.container import across
 from slaunch.plan.contracts import combine
 from slaunch.plan.limits import fit
 from slaunch.plan.modes import find
-from slaunch.plan.modes.logs import log_name, serves
+from slaunch.plan.modes.logs import log_name
 from slaunch.plan.seat import Seat, take_seat
+from slaunch.plan.services import is_service
 from slaunch.plan.values import Plan, WorkerSpec
 
 RULES = (
@@ -63,7 +64,7 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
         files=(*long, *listed),
         origins=removed | {name: origins[name] for name in (*values, *(file.variable for file in (*long, *listed)))},
         role=seat.role,
-        service=serves(seat.role),
+        service=is_service(plan, seat.node, seat.local_rank),
         memory=seat.node.memory[seat.local_rank] if seat.node.memory else (),
         memory_policy=seat.node.memory_policy,
     )

@@ -50,7 +50,7 @@ def explain_text(  # noqa: PLR0917 - the stages' values, in their order
         ("nodes", nodes(tree)),
         ("plan", plan_lines(tree["plan"])),
         ("workers", workers(tree["workers"])),
-        ("environment of rank 0", environment(tree["workers"])),
+        ("environment of rank 0", environment([spec for spec in tree["workers"] if spec["rank"] < tree["plan"]["world"]])),
         ("removed from the environment", removed(tree["workers"])),
     )
     return "\n\n".join(section(title, lines) for title, lines in parts if lines)

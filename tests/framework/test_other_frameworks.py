@@ -1,4 +1,4 @@
-"""JAX, TensorFlow, Accelerate, Lightning and DeepSpeed form one world, however they are started."""
+"""JAX, TensorFlow, Accelerate, Lightning, DeepSpeed and Horovod's protocol form one world, however they are started."""
 
 import os
 import re
@@ -54,6 +54,47 @@ def test_f331_one_machine_without_a_scheduler(cluster: Cluster, framework: str) 
     done = cluster.run([*launch, *program(framework)], node="n1", timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     assert_met(logs(folder), 2)
+
+
+def test_f331_horovod_s_way_of_meeting_on_two_nodes(cluster: Cluster) -> None:
+    """By a client of its protocol."""
+    folder = folder_in(cluster.scratch)
+    call = [SLAUNCH, "--nproc_per_node", "2", "--log_dir", folder, "--contract", "horovod,slaunch", f"{PROGRAMS}/meet_by_gloo.py"]
+    done = cluster.srun("-N2", "--ntasks-per-node=1", *call, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    said = sorted(line for line in logs(folder).splitlines() if line.startswith("turn 1"))
+    mates = {0: ([0, 1], [0, 2]), 1: ([0, 1], [1, 3]), 2: ([2, 3], [0, 2]), 3: ([2, 3], [1, 3])}
+    met = [f"met [0, 1, 2, 3] here {here} across {across}" for here, across in mates.values()]
+    assert said == [f"turn 1: rank {rank} of 4 {words}" for rank, words in enumerate(met)]
+
+
+SERVERS = ("--run_mode", "ps", "--server_num", "1", "--trainer_num", "2", "--contract", "tensorflow,slaunch")
+
+
+def assert_trained(folder: str, workers: int, servers: int) -> None:
+    """The chief's line has the right slope, and all others served it."""
+    text = logs(folder) + logs(folder, "serverlog")
+    found = re.findall(rf"^chief: chief=1 worker={workers} ps={servers} slope ([\d.]+) on ps$", text, re.MULTILINE)
+    assert len(found) == 1, text
+    assert 2.5 < float(found[0]) < 3.5
+    served = sorted(re.findall(r"^serving (\w+) (\d)$", text, re.MULTILINE))
+    assert served == [(kind, str(index)) for kind, count in (("ps", servers), ("worker", workers)) for index in range(count)]
+
+
+def test_f331_tensorflow_s_parameter_servers_end_with_the_chief(cluster: Cluster) -> None:
+    folder = folder_in(cluster.scratch)
+    call = [SLAUNCH, "--log_dir", folder, *SERVERS, os.path.join(PROGRAMS, "tensorflow_ps.py")]
+    done = cluster.run(call, node="n1", timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    assert_trained(folder, 1, 1)
+
+
+def test_f331_tensorflow_s_parameter_servers_on_two_nodes(cluster: Cluster) -> None:
+    folder = folder_in(cluster.scratch)
+    call = [SLAUNCH, "--log_dir", folder, *SERVERS, os.path.join(PROGRAMS, "tensorflow_ps.py")]
+    done = cluster.srun("-N2", "--ntasks-per-node=1", *call, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    assert_trained(folder, 3, 2)
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])

@@ -32,10 +32,10 @@ def folder_in(scratch: str) -> str:
     return made
 
 
-def logs(folder: str) -> str:
-    """The text of all workers' logs below a folder."""
+def logs(folder: str, name: str = "workerlog") -> str:
+    """The text of all workers' logs below a folder, or of all those of another name."""
     texts = []
-    for path in sorted(glob.glob(f"{folder}/**/workerlog.*", recursive=True)):
+    for path in sorted(glob.glob(f"{folder}/**/{name}.*", recursive=True)):
         with open(path) as file:
             texts.append(file.read())
     return "\n".join(texts)

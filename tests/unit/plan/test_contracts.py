@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support import plans
 
 from slaunch.errors import PlanError, UsageError
+from slaunch.node.values import Address
 from slaunch.plan.contracts import BUILT_IN, GROUP, combine, find
 from slaunch.plan.seat import take_seat
 
@@ -184,9 +185,27 @@ def test_horovod_counts_across_nodes_that_have_this_local_rank():
     }
 
 
-def test_horovod_refuses_an_agent_s_workers_rather_than_let_each_be_alone():
-    with pytest.raises(PlanError, match="one task for each worker"):
-        of("horovod")
+def test_horovod_s_workers_under_an_agent_meet_at_a_store_on_the_first_node():
+    assert of("horovod") == {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": "20005",
+        "HOROVOD_GLOO_IFACE": "eth0",
+        "HOROVOD_HOSTNAME": "n2",
+        "HOROVOD_RANK": "3",
+        "HOROVOD_SIZE": "4",
+        "HOROVOD_LOCAL_RANK": "1",
+        "HOROVOD_LOCAL_SIZE": "2",
+        "HOROVOD_CROSS_RANK": "1",
+        "HOROVOD_CROSS_SIZE": "2",
+    }
+
+
+def test_horovod_s_client_knows_ipv4_only():
+    everyone = [plans.facts(index, addresses=(Address(f"fd00::{index}", "eth0", 64),)) for index in range(2)]
+    with pytest.raises(PlanError, match="IPv4"):
+        of("horovod", everyone=everyone)
 
 
 # -- JAX and TensorFlow -----------------------------------------------------------------------------------------------
@@ -240,6 +259,47 @@ def test_tensorflow_gets_its_cluster_and_its_place_in_it():
         "task": {"type": "worker", "index": 3},
     }
     assert env["no_grpc_proxy"] == "10.0.0.1,10.0.0.2"
+
+
+def tensorflow_roles(nodes, **chosen):
+    """TF_CONFIG of every worker, with parameter servers."""
+    made = plans.plan([plans.facts(index, workers=3) for index in range(nodes)], mode="ps", contracts=("tensorflow",), **chosen)
+    envs = [plans.env_of(made, rank, mode="ps", contracts=("tensorflow",), **chosen) for rank in range(made.world)]
+    return [json.loads(env["TF_CONFIG"]) for env in envs]
+
+
+def test_tensorflow_s_parameter_servers_have_a_chief_that_is_no_worker():
+    configs = tensorflow_roles(2, trainer_num=2, server_num=1)
+    assert [config["cluster"] for config in configs] == [
+        {
+            "chief": ["10.0.0.1:20000"],
+            "worker": ["10.0.0.1:20001", "10.0.0.2:20000", "10.0.0.2:20001"],
+            "ps": ["10.0.0.1:20002", "10.0.0.2:20002"],
+        }
+    ] * 6
+    tasks = [(config["task"]["type"], config["task"]["index"]) for config in configs]
+    assert tasks == [("chief", 0), ("worker", 0), ("ps", 0), ("worker", 1), ("worker", 2), ("ps", 1)]
+    assert all(config["cluster"][kind][index] for config, (kind, index) in zip(configs, tasks, strict=True))
+
+
+def test_tensorflow_s_endpoints_may_be_the_user_s():
+    ends = {"servers": ("10.0.0.1:1",), "trainers": ("10.0.0.1:2", "10.0.0.1:3")}
+    configs = tensorflow_roles(1, **ends)
+    assert configs[0]["cluster"] == {"chief": ["10.0.0.1:2"], "worker": ["10.0.0.1:3"], "ps": ["10.0.0.1:1"]}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "part"),
+    [
+        ({"mode": "ps", "trainer_num": 1, "server_num": 2}, "1 trainer"),
+        ({"mode": "ps", "trainer_num": 2, "coordinator_num": 1}, "'coordinator'"),
+        ({"mode": "ps_heter", "heter_num": (1,), "heter_devices": ("cpu",)}, "'heter2'"),
+    ],
+)
+def test_roles_that_tensorflow_does_not_know(chosen, part):
+    made = plans.plan([plans.facts(0, workers=4)], contracts=("tensorflow",), **chosen)
+    with pytest.raises(PlanError, match=part):
+        plans.env_of(made, 0, contracts=("tensorflow",), **chosen)
 
 
 def test_slaunch_s_own_list_of_all_workers():
