@@ -50,7 +50,7 @@ def tuner_of(cluster: Cluster, folder: str) -> Process:
     return min(python, key=lambda process: process.pid)
 
 
-def test_f266_f269_f270_f271_f272_f273_f326_p70_p102_p104_w29_trials_over_four_nodes(cluster: Cluster) -> None:
+def test_f266_f269_f270_f271_f272_f273_f326_p70_p104_w29_trials_over_four_nodes(cluster: Cluster) -> None:
     """One setting lacks memory on rank 3 of node 2, one hangs on rank 5, one crashes on rank 7; the rest run."""
     folder = prepare(cluster, {**SIZES, "max_time_per_task": 6, "warmup_time": 60, "run_best": True})
     whens = ["micro_batch_size=8:oom@3", "micro_batch_size=2:hang@5", "micro_batch_size=1:crash@7"]

@@ -56,11 +56,20 @@ def table(functions: Sequence[Callable[..., object]], file: str) -> list[str]:
         names = re.findall(r"^def (test_\w+)", opened.read(), re.MULTILINE)
     lines = ["| rule | what it says | tests |", "|---|---|---|"]
     for function in functions:
-        tests = [name for name in names if re.search(rf"_{function.__name__}(_|$)", name)]
+        longer = [other.__name__ for other in functions if function.__name__ in other.__name__ and other is not function]
+        tests = [name for name in names if function.__name__ in name and not any(other in name for other in longer)]
         assert tests, f"the rule {function.__name__} has no test in {file}"
         says = " ".join((inspect.getdoc(function) or "").split())
         lines.append(f"| `{function.__name__}` | {says} | {'<br>'.join(f'`{name}`' for name in tests)} |")
     return lines
+
+
+def read(path: str) -> str:
+    """The file's text; "" if it is not there."""
+    if not os.path.exists(path):
+        return ""
+    with open(path) as file:
+        return file.read()
 
 
 def main(args: Sequence[str]) -> int:
@@ -70,7 +79,7 @@ def main(args: Sequence[str]) -> int:
         if "--check" not in args:
             with open(path, "w") as file:
                 file.write(text)
-        elif not os.path.exists(path) or open(path).read() != text:  # noqa: SIM115
+        elif read(path) != text:
             old.append(name)
     print("\n".join(f"docs/{name} is out of date: run `python tests/tools/tuner_docs.py`" for name in old), file=sys.stderr)
     return bool(old)
