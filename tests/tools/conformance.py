@@ -94,8 +94,8 @@ def page(listed: Sequence[Entry], tested: Mapping[str, Sequence[str]]) -> str:
         "# Conformance",
         "",
         "Made by `python tests/tools/conformance.py`; not to be edited by hand. F: features of Paddle's launcher. P: pitfalls of",
-        "launching on Slurm and MPI. W: weaknesses of Paddle's launcher and tuner, which slaunch must not have. Each has a test that",
-        "carries its number, or the reason why not.",
+        "launching on Slurm and MPI. W: weaknesses of Paddle's launcher and tuner, which slaunch must not have. Each has a test",
+        "that carries its number, or the reason why not.",
         "",
         f"With tests: {sum(e.number in tested for e in listed)} of {len(listed)}.",
     ]

@@ -314,6 +314,21 @@ def test_a_metric_file_and_environment_variables(tmp_path: Path) -> None:
     assert [row["tokens_per_sec"] for row in history(tmp_path)] == ["8", "4", "2", "1"]
 
 
+def test_the_python_interface_of_workers(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from slaunch import worker\n"
+        "for step in range(3):\n"
+        "    worker.report(tokens_per_sec=worker.trial()['micro_batch_size'] + worker.rank(), max_memory_allocated=7.5)\n"
+    )
+    tune(tmp_path, {**SIZES, "run_best": False}, str(script))
+    assert [(row["tokens_per_sec"], row["max_peak_memory"]) for row in history(tmp_path)] == [
+        (str(size + 0.5), "7.5") for size in (8, 4, 2, 1)
+    ]
+    alone = [sys.executable, "-c", "from slaunch import worker; worker.report(x=1); print(worker.trial())"]
+    assert subprocess.run(alone, capture_output=True, text=True, timeout=60, check=True).stdout == "{}\n"
+
+
 # -- again --------------------------------------------------------------------------------------------------------------
 
 
