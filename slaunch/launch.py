@@ -100,6 +100,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
         for note in notes_of(plan):
             say(task, f"note: {note}")
         if plan.layout == "task":
+            if options.max_restarts:
+                say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         further = again(plan, meeting.membership, options, task.allocation, env) if restarts(options) else None

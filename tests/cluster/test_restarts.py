@@ -235,3 +235,23 @@ def test_f122_a_torch_training_goes_on_after_a_killed_worker(cluster: Cluster) -
     assert int(again[2]) >= 19
     assert plain[3] == again[3]
     assert "killed by signal 9" in done.stderr
+
+
+def test_a_node_that_is_cut_off_ends_its_workers_before_the_others_go_on(cluster: Cluster) -> None:
+    """Two worlds would write one checkpoint. The nodes' clocks are one clock here."""
+    place, job = elastic(cluster, "--nnodes", "3:4", "--grace", "60")
+    cluster.cut("n4")
+    again = lambda: [line for line in notes(place, 6) if line[:2] == ["start", "1"]]  # noqa: E731
+    cluster.wait_until(lambda: len(again()) == 6, 60, lambda: read(f"{place}/err"))
+    begun = min(e["time_s"] for node in (0, 1, 2) for e in journal(place, node) if e["kind"] == "begin" and e["attempt"] == 1)
+    ended = [e["time_s"] for e in journal(place, 3) if e.get("what") == "WorkerExited"]
+    assert len(ended) == WORKERS
+    assert max(ended) < begun
+    cluster.join("n4")
+    cluster.run(["scancel", job])
+
+
+def test_where_nobody_watches_the_workers_a_note_says_so(cluster: Cluster) -> None:
+    done = cluster.srun("-N2", "--ntasks-per-node=2", "slaunch", "--max-restarts", "3", "-c", "pass")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("--max-restarts: no effect, nobody watches tasks that are workers") == 1
