@@ -80,6 +80,8 @@ class Options:
         nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
         node_rank: number of this node as the user gives it; -1 = not given.
         master: where nodes meet that no scheduler started together: "host:port" or "etcd://host:port"; empty = nowhere.
+        etcd_user: name that etcd knows, or "name:password" (a secret, to be shown nowhere); empty = none.
+        etcd_cacert, etcd_cert, etcd_key: files for an encrypted connection to etcd; empty = not encrypted, or the system's.
         host: this node's own address for its peers; empty = chosen by rule.
         one_per: what one worker is started for where `nproc_per_node` is 0: "" (a device, or one worker for the node), "device",
             "cpu", "auto" (a device, else a CPU) or "node".
@@ -141,6 +143,10 @@ class Options:
     nnodes: tuple[int, int] = (0, 0)
     node_rank: int = -1
     master: str = ""
+    etcd_user: str = ""
+    etcd_cacert: str = ""
+    etcd_cert: str = ""
+    etcd_key: str = ""
     host: str = ""
     one_per: str = ""
     tee_local: tuple[int, ...] = ()

@@ -21,7 +21,8 @@ from slaunch.errors import RendezvousError
 from slaunch.rendezvous.by_hand import bounds, by_hand_deadline, identity
 from slaunch.rendezvous.endpoints import parse_master
 from slaunch.rendezvous.enrol import serve
-from slaunch.rendezvous.etcd_client import Etcd, EtcdError
+from slaunch.rendezvous.etcd_access import HELP, access_of
+from slaunch.rendezvous.etcd_client import DeniedError, Etcd, EtcdError
 from slaunch.rendezvous.gather import StarGatherer
 from slaunch.rendezvous.gatherer import Ground
 from slaunch.rendezvous.join import join
@@ -41,23 +42,32 @@ def meet_by_etcd(ground: Ground, deadline: float) -> StarGatherer:
     """Meet at `--master etcd://…`.
 
     Raises:
-        RendezvousError: etcd does not answer, or not enough nodes have come in time, or their numbers do not fit together.
-        UsageError: `--master` is malformed.
+        RendezvousError: etcd does not answer or does not let us in, or not enough nodes have come in time, or their numbers do
+            not fit together.
+        UsageError: `--master` is malformed, or what etcd wants to see cannot be read.
     """
-    etcd, until = Etcd(parse_master(ground.options.master)), by_hand_deadline(ground, deadline)
+    access = access_of(ground.options, ground.env)
+    etcd, until = Etcd(parse_master(ground.options.master), access), by_hand_deadline(ground, deadline)
     found = f"no answer from {ground.options.master}"
     while time.monotonic() < until:
         try:
             return compete(etcd, ground, deadline)
         except MovedError as error:
             found = str(error)
+        except DeniedError as error:
+            raise failure(f"etcd: {error}", HELP) from None
         except EtcdError as error:
             found = f"etcd: {error}"
         time.sleep(LOOK_S)
-    todo = "look whether etcd runs at --master and can be reached from this node"
-    failure = RendezvousError("meet the other nodes", found, todo)
-    failure.local = True
-    raise failure
+    hint = "" if access.tls else "; one that wants encryption needs --etcd-cacert"
+    raise failure(found, f"look whether etcd runs at --master and can be reached from this node{hint}")
+
+
+def failure(seen: str, todo: str) -> RendezvousError:
+    """The error of a node that has found no other, so that it speaks for itself."""
+    error = RendezvousError("meet the other nodes", seen, todo)
+    error.local = True
+    return error
 
 
 def compete(etcd: Etcd, ground: Ground, deadline: float) -> StarGatherer:

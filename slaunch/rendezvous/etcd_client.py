@@ -6,16 +6,32 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 
+from slaunch.rendezvous.etcd_access import OPEN, Access
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import ssl
     from typing import Any
 
 CALL_S = 2.0
 """A server that takes longer counts as not answering; the next one is asked."""
 
 
+UNAUTHORIZED = 401
+DENIALS = ("authentication failed", "user name is empty", "permission denied", "CommonName of client")
+"""etcd's words. The last are on certificates with a common name, which its gateway does not take where users have passwords."""
+
+
 class EtcdError(Exception):
     """No server answers, or not as expected. The text says which and why."""
+
+
+class DeniedError(EtcdError):
+    """A server answers, but does not let us in, or is not the one that it should be. It will not change its mind."""
+
+
+class TokenError(ValueError):
+    """The proof of an earlier password check is not accepted (any more)."""
 
 
 class Etcd:
@@ -23,10 +39,13 @@ class Etcd:
 
     Args:
         endpoints: host and port of each; the first that answers is used.
+        access: what they want to see.
     """
 
-    def __init__(self, endpoints: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, endpoints: Sequence[tuple[str, int]], access: Access = OPEN) -> None:
         self._endpoints = list(endpoints)
+        self._access = access
+        self._token = ""
 
     def grant(self, seconds: int) -> str:
         """A lease; all that is put under it vanishes when it ends."""
@@ -76,25 +95,62 @@ class Etcd:
         failures = []
         for endpoint in list(self._endpoints):
             try:
-                return post(endpoint, f"/v3/{path}", body)
+                return self._ask(endpoint, f"/v3/{path}", body)
             except (OSError, ValueError) as error:
                 failures.append(f"{endpoint[0]}:{endpoint[1]}: {error}")
                 self._endpoints.append(self._endpoints.pop(0))  # ask another one first from now on
         raise EtcdError("; ".join(failures))
 
+    def _ask(self, endpoint: tuple[str, int], path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            self._token = self._token or self._log_in(endpoint)
+            try:
+                return post(endpoint, path, body, self._access.tls, self._token)
+            except TokenError:  # it has ended, as that of an idle user does
+                self._token = self._log_in(endpoint)
+                return post(endpoint, path, body, self._access.tls, self._token)
+        except (OSError, ValueError) as error:
+            if is_denial(error):
+                raise DeniedError(f"{endpoint[0]}:{endpoint[1]}: {error}") from None
+            raise
 
-def post(endpoint: tuple[str, int], path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _log_in(self, endpoint: tuple[str, int]) -> str:
+        """Have the password checked; gives the proof of it, "" where etcd checks none."""
+        if not self._access.user:
+            return ""
+        body = {"name": self._access.user, "password": self._access.password}
+        try:
+            return str(post(endpoint, "/v3/auth/authenticate", body, self._access.tls).get("token", ""))
+        except ValueError as error:
+            if "authentication is not enabled" in str(error):
+                return ""
+            raise
+
+
+def is_denial(error: Exception) -> bool:
+    """Whether asking again is of no use: certificates that do not fit (their names in OpenSSL), or etcd's words on users."""
+    if "CERTIFICATE" in str(getattr(error, "reason", "")) or isinstance(error, TokenError):
+        return True
+    said = str(error)
+    return any(word in said for word in DENIALS)
+
+
+def post(
+    endpoint: tuple[str, int], path: str, body: Mapping[str, Any], tls: ssl.SSLContext | None = None, token: str = ""
+) -> Mapping[str, Any]:
     """One request.
 
     Raises:
         OSError: no answer.
-        ValueError: the answer is an error, or not etcd's.
+        TokenError: the token is not accepted.
+        ValueError: the answer is another error, or not etcd's.
     """
-    from http.client import HTTPConnection, HTTPException
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-    connection = HTTPConnection(*endpoint, timeout=CALL_S)
+    connection = HTTPSConnection(*endpoint, timeout=CALL_S, context=tls) if tls else HTTPConnection(*endpoint, timeout=CALL_S)
     try:
-        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json", **({"Authorization": token} if token else {})}
+        connection.request("POST", path, json.dumps(body), headers)
         reply = connection.getresponse()
         text = reply.read(1 << 20)
     except HTTPException as error:
@@ -102,7 +158,8 @@ def post(endpoint: tuple[str, int], path: str, body: Mapping[str, Any]) -> Mappi
     finally:
         connection.close()
     if reply.status != 200:
-        raise ValueError(f"status {reply.status}: {text[:200].decode('utf-8', 'replace')}")
+        kind = TokenError if reply.status == UNAUTHORIZED else ValueError
+        raise kind(f"status {reply.status}: {text[:200].decode('utf-8', 'replace')}")
     answer = json.loads(text)
     if not isinstance(answer, dict):
         raise ValueError("not etcd's answer")

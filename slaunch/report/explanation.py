@@ -89,6 +89,8 @@ def allocation(standing: Task | Shell) -> Tree:
 def option_values(options: Options) -> Tree:
     """Each option's value and where it came from."""
     values = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("origins", "program")}
+    name, colon, _ = options.etcd_user.partition(":")
+    values["etcd_user"] = name + colon + (HIDDEN if colon else "")
     program = options.program
     shown = {name: {"value": plain(value), "origin": options.origins.get(name, "default")} for name, value in values.items()}
     command = {"target": program.target, "args": list(redact_argv(program.args)), "kind": program.kind}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from slaunch.cli.options import ROWS, help_text, read_options
 from slaunch.errors import UsageError
 from slaunch.options import Program
+from slaunch.report.configuration import configuration
 
 
 def test_everything_after_the_program_is_the_programs():
@@ -101,3 +102,17 @@ def test_help_names_every_option():
 @given(st.lists(st.text(min_size=1)))
 def test_f39_arguments_of_the_program_arrive_unchanged(args):
     assert read_options(["train.py", *args], {}).program.args == tuple(args)
+
+
+def test_f5_access_to_etcd_comes_from_options_or_the_variables_of_etcdctl():
+    env = {"ETCDCTL_USER": "train", "ETCDCTL_CACERT": "/ca.pem", "ETCDCTL_CERT": "/own.pem", "ETCDCTL_KEY": "/own.key"}
+    found = read_options(["--etcd-user", "other:word", "train.py"], env)
+    assert (found.etcd_user, found.etcd_cacert, found.etcd_cert, found.etcd_key) == ("other:word", *list(env.values())[1:])
+    assert (found.origins["etcd_user"], found.origins["etcd_cacert"]) == ("--etcd-user", "ETCDCTL_CACERT")
+
+
+def test_etcds_password_is_not_shown():
+    found = read_options(["--etcd-user", "train:mellon", "train.py"], {})
+    lines = configuration(found)
+    assert "mellon" not in "\n".join(lines)
+    assert any(line.startswith("etcd_user = train:<hidden>") for line in lines)
