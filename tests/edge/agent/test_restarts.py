@@ -226,3 +226,11 @@ def test_an_agent_that_hangs_while_an_attempt_is_prepared(tmp_path: Path) -> Non
         assert job.report()["world"] == 2
         job.agents[2].send_signal(signal.SIGCONT)
         assert job.agents[2].wait(30) == 75
+
+
+def test_a_hang_is_followed_by_a_restart(tmp_path: Path) -> None:
+    code = '[ -n "$ATTEMPT" ] && exit 0; exec sleep 600'
+    with Job(tmp_path, [[shell(code)], [shell(code)]], **options(max_restarts=1, hang_timeout_s=1.0)) as job:
+        assert job.wait() == [0, 0]
+        assert [each["verdict"]["outcome"] for each in job.report()["earlier"]] == ["hang"]
+        assert "no worker has printed anything for too long; attempt 1 starts" in job.text("err.0")
