@@ -9,6 +9,10 @@ from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint
 
 OTHERS_SHOWN = 5
 ATTEMPTS_SHOWN = 10
+PORT_TAKEN = (
+    "another process holds that port: if it is one of slaunch's, start again, or let --max-restarts 1 choose new ones; "
+    "if --start-port or the program fixes it, choose another"
+)
 
 
 def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
@@ -100,6 +104,12 @@ def ending(failure: Failure) -> str:
     return f"exit code {failure.code}"
 
 
+def port_taken(failure: Failure) -> bool:
+    """Whether it could not listen at its port, in the words of the system, of gRPC or of libuv (torch's store)."""
+    text = "\n".join((failure.detail, *failure.tail)).lower()
+    return "address already in use" in text or "eaddrinuse" in text
+
+
 def details(report: RunReport) -> list[tuple[str, str]]:
     """The lines below the headline, as (label, value)."""
     verdict = report.verdict
@@ -142,6 +152,8 @@ def about_first(first: Failure, report: RunReport) -> list[tuple[str, str]]:
     lines = [("first", f"{who}: {ending(first)}"), ("when", when)]
     if first.detail:
         lines.append(("cause", first.detail))
+    if port_taken(first):
+        lines.append(("do", PORT_TAKEN))
     if first.cause == "peer" and report.verdict.outcome == "failure":
         lines.append(("note", "it lost its connection to another worker, which may be the one to look at"))
     return lines

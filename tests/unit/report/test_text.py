@@ -51,6 +51,14 @@ def test_f118_p94_a_failed_worker() -> None:
     assert rest[-3:] == ["  last lines of rank 5, from /logs/workerlog.5:", "    | Traceback", "    | ValueError: bad"]
 
 
+def test_p22_a_port_that_another_process_took() -> None:
+    """Torch's words for its store, and those of a Python socket; a mere failure gets no such advice."""
+    torch = "torch.distributed.DistNetworkError: The server socket has failed to listen. port: 29500, EADDRINUSE"
+    for first in (replace(FIRST, detail=torch), replace(FIRST, tail=("OSError: [Errno 98] Address already in use",))):
+        assert "  do:     another process holds that port" in render(report(Verdict("failure", 1, first)))
+    assert "holds that port" not in render(report(Verdict("failure", 1, FIRST)))
+
+
 def test_death_by_signal_has_its_name() -> None:
     text = render(report(Verdict("failure", 139, replace(FIRST, code=139, signal=11))))
     assert text.startswith("slaunch: rank 5 on n2 was killed by SIGSEGV (exit code 139)\n")
