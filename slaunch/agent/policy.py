@@ -112,7 +112,7 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
     if policy.max_idle and record.idle >= policy.max_idle:
         return f"no restart: no progress in {record.idle} attempts"
     if verdict.outcome != "lost" and len(counted(policy, record, now)) >= policy.max_restarts:
-        return f"no restart: all {policy.max_restarts} are used up"
+        return f"no restart: {f'all {policy.max_restarts} are used up' if policy.max_restarts else 'none is asked for'}"
     return ""
 
 

@@ -270,6 +270,12 @@ def test_a_program_that_tells_no_progress_makes_none() -> None:
     assert with_end(with_end(Record(), -1), -1).idle == 2
 
 
+def test_a_failure_where_only_lost_nodes_are_gone_on_from() -> None:
+    assert refusal(Policy(0, least=2), Record(), failed(), 3, 0, 0.0) == "no restart: none is asked for"
+    assert refusal(Policy(0, least=2), Record(), failed(), 2, 1, 0.0) == "no restart: none is asked for"
+    assert refusal(Policy(0, least=2), Record(), Verdict("lost", 75), 2, 1, 0.0) == ""
+
+
 def test_waits() -> None:
     policy = Policy(99, delay_s=10.0, least=1, fence_s=2.0)
     assert [wait_s(policy, Record((0.0,) * n), 0) for n in (0, 1, 2, 3, 50)] == [0.0, 10.0, 20.0, 40.0, 600.0]
