@@ -108,7 +108,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True)
-class Order:
+class Ordering:
     """In which order settings are tried.
 
     Attributes:
@@ -221,7 +221,7 @@ class Study:
     refined: tuple[str, ...] = ()
     memory: MemoryLine = MemoryLine()
     algorithm: Algorithm = Algorithm()
-    order: Order = Order()
+    order: Ordering = Ordering()
     pruning: Pruning = Pruning()
     limits: Limits = Limits()
     choice: Choice = Choice()

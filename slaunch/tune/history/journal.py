@@ -14,7 +14,6 @@ from types import TracebackType
 
 from slaunch._failpoint import failpoint
 from slaunch.errors import OutputError, UsageError
-from slaunch.frozen import asdict
 from slaunch.tune.trial.values import Record
 
 FORMAT = 1
@@ -118,11 +117,6 @@ def _event(line: bytes) -> Event | None:
 
 def _unwritable(path: str, error: OSError) -> OutputError:
     return OutputError("keep the tuner's journal", f"{path}: {error.strerror}", "make this folder writable, and free space on it")
-
-
-def record_event(record: Record) -> dict[str, object]:
-    """A record as the fields of an event."""
-    return asdict(record)
 
 
 def read_record(event: Event) -> Record:

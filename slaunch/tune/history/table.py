@@ -16,7 +16,17 @@ from slaunch.tune.trial.values import OOM, Record
 from slaunch.tune.values import Study
 
 Cell = object
-LAST = ("error_info", "status", "metric_error", "metric_samples", "start_time", "memory_known", "repeat_of", "origin")
+LAST = (
+    "error_info",
+    "status",
+    "error_bits",
+    "metric_error",
+    "metric_samples",
+    "start_time",
+    "memory_known",
+    "repeat_of",
+    "origin",
+)
 
 
 def rows(study: Study, records: Sequence[Record]) -> tuple[list[str], list[dict[str, Cell]]]:
@@ -41,6 +51,7 @@ def row(study: Study, record: Record) -> dict[str, Cell]:
         **record.extra,
         "error_info": one_line(record.detail),
         "status": record.status,
+        "error_bits": record.bits,
         "metric_error": record.error,
         "metric_samples": record.samples,
         "start_time": round(record.start_s, 2),
