@@ -68,14 +68,19 @@ def _command(args: list[str], env: Mapping[str, str]) -> int:
         from slaunch.cli.tune import tune_command
 
         return tune_command(args[1:], env)
+    return _start(args, env)
+
+
+def _start(args: list[str], env: Mapping[str, str]) -> int:
     from slaunch.cli.options import read_options
-    from slaunch.launch import launch
 
     options = read_options(args, env)
     if options.auto_tuner_json:
         from slaunch.tune.main import tune
 
         return tune(options.auto_tuner_json, options, env, args)
+    from slaunch.launch import launch
+
     return launch(options, env, args)
 
 
