@@ -23,7 +23,9 @@ from slaunch.tune.coordinate import run_study
 from slaunch.tune.history.journal import FORMAT, Journal
 from slaunch.tune.history.table import write
 from slaunch.tune.history.warm import read_table
+from slaunch.tune.inject.apply import TRIAL
 from slaunch.tune.session import Files, Session, files_for
+from slaunch.tune.trial.carry import unpack
 from slaunch.tune.trial.leftovers import clear
 from slaunch.tune.trial.place import find_place
 from slaunch.tune.trial.prepare import Plan, Run, make_files, prepare
@@ -161,16 +163,15 @@ def best_plan(session: Session, found: Record) -> Plan:
 
 def best_json(found: Record, order: Order) -> str:
     """The best setting, and how it is run, for programs."""
-    trial = json.loads(order.call.env["SLAUNCH_TRIAL"])
+    trial = json.loads(unpack(order.call.argv[-1])[1][TRIAL])
     return json.dumps({"record": asdict(found), "trial": trial, "command": order.call.argv}, indent=2) + "\n"
 
 
 def shown(order: Order) -> str:
     """The best setting as the program is told it."""
-    from slaunch.tune.trial.carry import unpack
-
-    program = unpack(order.call.argv[-1]).program
-    return f"SLAUNCH_TRIAL={shlex.quote(order.call.env['SLAUNCH_TRIAL'])} {shlex.join((program.target, *program.args))}"
+    options, env = unpack(order.call.argv[-1])
+    program = options.program
+    return f"{TRIAL}={shlex.quote(env[TRIAL])} {shlex.join((program.target, *program.args))}"
 
 
 def become(order: Order) -> NoReturn:

@@ -12,9 +12,10 @@ from slaunch.tune.trial.carry import unpack
 
 def main() -> int:
     """Launch as the options say; the exit code."""
-    env = dict(os.environ)
+    options, further = unpack(sys.argv[1])
+    env = {**os.environ, **further}
     try:
-        return launch(unpack(sys.argv[1]), env, sys.argv[1:])
+        return launch(options, env, sys.argv[1:])
     except SlaunchError as error:
         from slaunch.allocation.select import speaks
         from slaunch.report.errors import render_error

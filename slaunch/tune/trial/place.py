@@ -121,13 +121,13 @@ def trial_call(place: Place, options: Options, env: Mapping[str, str], extra: Ma
         extra: variables of the trial.
         step: name of its step.
     """
-    inner = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options))
+    inner = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options, extra))
     if place.shell is None:
-        return StepCall(inner, {**env, **extra})
+        return StepCall(inner, env)
     if not place.slurm_job:
-        return start_call(place.shell, {**env, **extra}, inner, options.step_args)
+        return start_call(place.shell, env, inner, options.step_args)
     call = step_call(place.shell, env, inner, (*step_words(place.shell, step), *options.step_args))
-    return StepCall(call.argv, {**call.env, **extra, VARIABLE: fresh_text()})
+    return StepCall(call.argv, {**call.env, VARIABLE: fresh_text()})
 
 
 def step_words(shell: Shell, step: str) -> tuple[str, ...]:

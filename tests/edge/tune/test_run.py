@@ -29,7 +29,7 @@ def order(folder: Path, program: str, **fields: float) -> Order:
     script = folder / "program.py"
     script.write_text(program)
     options = Options(Program(str(script)), nproc_per_node=2, job_id="t", log_dir=str(folder), tee=(), grace_s=1.0)
-    argv = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options))
+    argv = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options, {}))
     made = Order(1, "t", "t", str(folder), StepCall(argv, dict(os.environ)), grace_s=1.0)
     return replace(made, **fields)  # type: ignore[arg-type]
 
@@ -79,7 +79,8 @@ def test_f253_a_trial_that_ends_by_itself(here: Path) -> None:
 
 
 def test_p101_slurm_is_not_asked_about_a_trial_that_ends_by_itself(here: Path) -> None:
-    step = replace(order(here, ""), step="slaunch-tune-x-1", slurm_job="1")  # no such job: a question would be answered by an error
+    # no such job: a question would be answered by an error
+    step = replace(order(here, ""), step="slaunch-tune-x-1", slurm_job="1")
     assert run_order(step, never).left == ""
 
 

@@ -101,8 +101,8 @@ def test_p70_p103_a_trial_is_a_step_that_asks_for_exactly_its_share() -> None:
     inner = words.index("-m")
     assert words[inner + 1] == "slaunch.tune.trial.inside"
     assert words.index("--mpi=none") < inner
-    assert unpack(words[-1]).program == PROGRAM
-    assert call.env["SLAUNCH_TRIAL"] == "{}"
+    options, variables = unpack(words[-1])
+    assert (options.program, variables) == (PROGRAM, {"SLAUNCH_TRIAL": "{}"})
     assert "SLURM_CPU_BIND" not in call.env
     assert call.env["HOME"] == "/h"
 
@@ -122,7 +122,8 @@ def test_exact_is_left_out_where_it_would_mean_one_cpu() -> None:
 def test_a_trial_on_a_plain_machine_is_a_process() -> None:
     call = trial_call(place(TASK, {}), Options(PROGRAM), {"PATH": "/bin"}, {"X": "1"}, "")
     assert call.argv[1:3] == ("-m", "slaunch.tune.trial.inside")
-    assert call.env == {"PATH": "/bin", "X": "1"}
+    assert call.env == {"PATH": "/bin"}
+    assert unpack(call.argv[-1])[1] == {"X": "1"}
 
 
 def test_f275_a_trial_on_part_of_the_machine() -> None:
@@ -184,11 +185,12 @@ def test_options_are_carried_whole() -> None:
         origins={"nnodes": "--nnodes", "tee": "default"},
         notes=("gone",),
     )
-    found = unpack(pack(full))
+    found, variables = unpack(pack(full, {"A": "ü\n"}))
+    assert variables == {"A": "ü\n"}
     assert found == Options(
         **{**{n: getattr(full, n) for n in Options.__match_args__}, "origins": {"nnodes": "--nnodes"}, "notes": ()}
     )
-    assert len(pack(Options(PROGRAM))) < 120
+    assert len(pack(Options(PROGRAM), {})) < 140
 
 
 @pytest.mark.parametrize(
