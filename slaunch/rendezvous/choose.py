@@ -9,8 +9,8 @@ from slaunch.errors import MissingToolError
 from slaunch.frozen import dataclass
 from slaunch.options import Options
 from slaunch.rendezvous.endpoints import ETCD
-from slaunch.rendezvous.library import find_library
-from slaunch.rendezvous.pmi import NONE, fits, read_interface
+from slaunch.rendezvous.library import Library, find_library, kind_of, suitable_library
+from slaunch.rendezvous.pmi import NONE, Interface, fits, read_interface
 from slaunch.rendezvous.ways import find
 
 
@@ -21,10 +21,12 @@ class Choice:
     Attributes:
         ways: ways to try, in this order; the next one is tried only if all tasks fail at the one before.
         reason: one line for the user.
+        library: the MPI library that mpi4py is to load, a file; "" = its own choice.
     """
 
     ways: tuple[str, ...]
     reason: str
+    library: str = ""
 
 
 def choose(task: Task, options: Options, env: Mapping[str, str]) -> Choice:
@@ -44,7 +46,15 @@ def choose(task: Task, options: Options, env: Mapping[str, str]) -> Choice:
         find(way)
     if task.slot.size == 1:
         return by_hand(way, options)
-    return auto(task, env) if way == "auto" else Choice((way,), f"--rendezvous {way}")
+    if way == "auto":
+        return auto(task, env)
+    return Choice((way,), f"--rendezvous {way}", library_for(read_interface(env), env) if way == "mpi" else "")
+
+
+def library_for(interface: Interface, env: Mapping[str, str]) -> str:
+    """A library that understands the launcher, the site's own first; "" where mpi4py's own choice stands."""
+    found = suitable_library(env, lambda library: fits(library, interface))
+    return found.where if found else ""
 
 
 def by_hand(way: str, options: Options) -> Choice:
@@ -66,10 +76,12 @@ def auto(task: Task, env: Mapping[str, str]) -> Choice:
     """
     if task.allocation.nodes and any(count > 1 for count in task.allocation.tasks_per_node):
         return Choice(("slurm",), "each task becomes its worker, and may want MPI for itself")
-    library, interface = find_library(env), read_interface(env)
+    interface = read_interface(env)
+    path = library_for(interface, env)
+    library = Library(kind_of(path), path) if path else find_library(env)
     if fits(library, interface):
         reason = f"mpi4py's {library.kind} ({library.where}) understands {interface.kind} ({interface.evidence})"
-        return Choice(("mpi", "slurm") if task.allocation.nodes else ("mpi",), reason)
+        return Choice(("mpi", "slurm") if task.allocation.nodes else ("mpi",), reason, path)
     if library.kind:
         offered = "offers no interface to MPI" if interface.kind == NONE else f"speaks {interface.kind} ({interface.evidence})"
         why = f"mpi4py's library is {library.kind} ({library.where}), but the launcher {offered}"

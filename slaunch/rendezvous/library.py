@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from slaunch.frozen import dataclass
 
@@ -44,10 +44,8 @@ def find_library(env: Mapping[str, str]) -> Library:
     folder = package_folder()
     if not folder:
         return Library("", "mpi4py is not installed for this interpreter")
-    fixed = [name for name in sorted(os.listdir(folder)) if name.startswith("MPI.cpython-") or name == "MPI.abi3.so"]
-    if fixed:
-        path = os.path.join(folder, fixed[0])
-        return Library(first_mark(path, NEEDED), path)
+    if fixed := built_for(folder):
+        return Library(first_mark(fixed, NEEDED), fixed)
     if env.get("MPI4PY_MPIABI"):
         word = env["MPI4PY_MPIABI"].translate({ord(each): None for each in " -_"}).lower()
         return Library({"mpich": MPICH, "impi": MPICH, "openmpi": OPENMPI}.get(word, ""), f"MPI4PY_MPIABI={env['MPI4PY_MPIABI']}")
@@ -56,6 +54,28 @@ def find_library(env: Mapping[str, str]) -> Library:
         if kind:
             return Library(kind, path)
     return Library("", "mpi4py is installed, but no libmpi.so that it would load")
+
+
+def suitable_library(env: Mapping[str, str], suits: Callable[[Library], bool]) -> Library | None:
+    """The first library that suits, of those that mpi4py could be told to load; the site's own come before a Python package's.
+
+    None where there is nothing to choose: no mpi4py, one that was built for its library, or a user who has chosen.
+    """
+    folder = package_folder()
+    if not folder or env.get("MPI4PY_MPIABI") or env.get("MPI4PY_LIBMPI") or built_for(folder):
+        return None
+    packages = [os.path.join(prefix, "lib") for prefix in prefixes()]
+    for path in (*in_folders(loaded_from(env)), *by_loader(env), *in_folders(packages)):
+        found = Library(kind_of(path), path)
+        if found.kind and suits(found):
+            return found
+    return None
+
+
+def built_for(folder: str) -> str:
+    """The extension module of an mpi4py that was built for one library; "" if it is a wheel for all of them."""
+    fixed = [name for name in sorted(os.listdir(folder)) if name.startswith("MPI.cpython-") or name == "MPI.abi3.so"]
+    return os.path.join(folder, fixed[0]) if fixed else ""
 
 
 def package_folder() -> str:
@@ -69,14 +89,13 @@ def candidates(env: Mapping[str, str]) -> Iterator[str]:
         for word in env["MPI4PY_LIBMPI"].split(os.pathsep):
             entry = os.path.expanduser(os.path.expandvars(word))
             if os.path.isdir(entry):
-                yield from (os.path.join(entry, name) for name in NAMES)
+                yield from in_folders([entry])
             elif "/" in entry:
                 yield entry
             else:
                 yield from by_loader(env, names=(entry,))
         return
-    for folder in prefixes():
-        yield from (os.path.join(folder, "lib", name) for name in NAMES)
+    yield from in_folders(os.path.join(folder, "lib") for folder in prefixes())
     yield from by_loader(env)
 
 
@@ -91,9 +110,19 @@ def prefixes() -> Iterator[str]:
         yield sys.base_exec_prefix
 
 
+def in_folders(folders: Iterable[str]) -> Iterator[str]:
+    """The names in each of these folders."""
+    yield from (os.path.join(folder, name) for folder in folders for name in NAMES)
+
+
+def loaded_from(env: Mapping[str, str]) -> list[str]:
+    """The folders of LD_LIBRARY_PATH, where `module load` puts a site's MPI."""
+    return [folder for folder in env.get("LD_LIBRARY_PATH", "").split(":") if folder]
+
+
 def by_loader(env: Mapping[str, str], cache: str = "/etc/ld.so.cache", names: tuple[str, ...] = NAMES) -> Iterator[str]:
     """Where the dynamic loader finds the names (ld.so(8)): LD_LIBRARY_PATH, then its cache."""
-    folders = [folder for folder in env.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    folders = loaded_from(env)
     try:
         with open(cache, "rb") as file:
             cached = file.read()

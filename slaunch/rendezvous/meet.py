@@ -117,6 +117,8 @@ def meet(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str],
     """
     ground = Ground(task, facts, options, env, say)
     choice = choose(task, options, env)
+    if choice.library:
+        ground = replace(ground, env={**env, "MPI4PY_LIBMPI": choice.library})
     if choice.ways == ("none",):
         return alone(ground, choice.reason)
     return together(ground, choice)

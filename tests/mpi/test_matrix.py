@@ -10,8 +10,12 @@ from support.jobs import MPICH, OPENMPI4, OPENMPI5, WORLD, assert_world, folder_
 FITS = {(MPICH, "pmi2"), (OPENMPI5, "pmix"), (OPENMPI4, "pmix")}
 
 
-def slaunch(venv: str) -> str:
-    return os.path.join(os.path.dirname(interpreter(venv)), "slaunch")
+def slaunch(venv: str) -> tuple[str, ...]:
+    """slaunch of this environment with this environment's MPI, though the site has another one."""
+    folder = os.path.dirname(interpreter(venv))
+    wheel = os.path.join(os.path.dirname(folder), "lib", "libmpi.so" + (".12" if venv == MPICH else ".40"))
+    library = "/usr/lib/x86_64-linux-gnu/libmpi.so.40" if venv == OPENMPI4 else wheel
+    return "env", f"MPI4PY_LIBMPI={library}", os.path.join(folder, "slaunch")
 
 
 @pytest.mark.parametrize("plugin", ["pmix", "pmi2", "none"])
@@ -19,7 +23,7 @@ def slaunch(venv: str) -> str:
 def test_f331_p53_p54_p64_a_world_of_eight_agents_and_their_workers(cluster: Cluster, venv: str, plugin: str) -> None:
     folder = folder_in(cluster.scratch)
     shape = ("-N4", "--ntasks-per-node=1", f"--mpi={plugin}")
-    done = cluster.srun(*shape, slaunch(venv), "--nproc_per_node", "2", "--log_dir", folder, WORLD, timeout=90)
+    done = cluster.srun(*shape, *slaunch(venv), "--nproc_per_node", "2", "--log_dir", folder, WORLD, timeout=90)
     assert done.returncode == 0, done.stderr
     assert_world(logs(folder), 8, [2, 2, 2, 2])
     assert_way(done.stderr, 4, venv, plugin)
@@ -29,7 +33,7 @@ def test_f331_p53_p54_p64_a_world_of_eight_agents_and_their_workers(cluster: Clu
 @pytest.mark.parametrize("venv", [MPICH, OPENMPI5, OPENMPI4])
 def test_f331_p15_p53_a_world_of_eight_tasks_that_become_workers(cluster: Cluster, venv: str, plugin: str) -> None:
     shape = ("-N4", "--ntasks-per-node=2", f"--mpi={plugin}")
-    done = cluster.srun(*shape, slaunch(venv), WORLD, timeout=90)
+    done = cluster.srun(*shape, *slaunch(venv), WORLD, timeout=90)
     assert done.returncode == 0, done.stderr
     assert_world(done.stdout, 8, [2, 2, 2, 2])
     assert "met 8 tasks by slurm: each task becomes its worker" in done.stderr
@@ -41,3 +45,12 @@ def assert_way(said: str, tasks: int, venv: str, plugin: str) -> None:
     assert int(met) == tasks
     assert way == ("mpi" if (venv, plugin) in FITS else "slurm"), said
     assert ("Open MPI" if venv != MPICH else "MPICH").replace(" ", "").lower() in reason.replace(" ", "").lower()
+
+
+def test_p53_the_sites_own_library_is_used_where_the_packages_does_not_fit(cluster: Cluster) -> None:
+    folder = folder_in(cluster.scratch)
+    command = ("-N4", "--ntasks-per-node=1", "--mpi=pmix", "slaunch", "--nproc_per_node", "2", "--log_dir", folder, WORLD)
+    done = cluster.srun(*command, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"met 4 tasks by mpi: mpi4py's Open MPI \(.*libmpi.so[.40]*\) understands PMIx", done.stderr), done.stderr
+    assert_world(logs(folder), 8, [2, 2, 2, 2])

@@ -14,6 +14,11 @@ def tool(venv: str, name: str) -> str:
     return os.path.join(os.path.dirname(interpreter(venv)), name)
 
 
+def worlds(folder: str) -> list[str]:
+    """What the workers found. Open MPI 4 may print remarks of its own as well, e.g. when two of them make one session folder."""
+    return [line for line in logs(folder).split("\n") if line.startswith("world")]
+
+
 @pytest.mark.parametrize("plugin", ["pmix", "pmi2", "none"])
 @pytest.mark.parametrize("venv", VENVS)
 def test_p55_p56_each_worker_of_an_agent_under_srun_is_a_world_of_one(cluster: Cluster, venv: str, plugin: str) -> None:
@@ -21,7 +26,7 @@ def test_p55_p56_each_worker_of_an_agent_under_srun_is_a_world_of_one(cluster: C
     shape = ("-N2", "--ntasks-per-node=1", f"--mpi={plugin}", tool(venv, "slaunch"), "--nproc_per_node", "2")
     done = cluster.srun(*shape, "--log_dir", folder, "-c", HELLO, timeout=90)
     assert done.returncode == 0, done.stderr
-    assert logs(folder).split() == ["world", "1", "rank", "0"] * 4
+    assert worlds(folder) == ["world 1 rank 0"] * 4
 
 
 def test_p56_with_the_agent_s_identity_kept_the_same_workers_fail(cluster: Cluster) -> None:
@@ -44,7 +49,7 @@ def test_p55_p56_each_worker_of_an_agent_under_mpirun_is_a_world_of_one(cluster:
     launch = (*mpirun(venv), "-np", "1", tool(venv, "slaunch"), "--nproc_per_node", "2")
     done = cluster.run([*launch, "--log_dir", folder, "-c", HELLO], node="n1", timeout=90)
     assert done.returncode == 0, done.stderr
-    assert logs(folder).split() == ["world", "1", "rank", "0"] * 2
+    assert worlds(folder) == ["world 1 rank 0"] * 2
 
 
 def test_p56_tasks_of_mpirun_that_become_workers_keep_their_world(cluster: Cluster) -> None:

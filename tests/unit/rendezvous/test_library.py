@@ -5,7 +5,17 @@ import sys
 
 import pytest
 
-from slaunch.rendezvous.library import INTEL, MPICH, OPENMPI, Library, by_loader, candidates, find_library, kind_of
+from slaunch.rendezvous.library import (
+    INTEL,
+    MPICH,
+    OPENMPI,
+    Library,
+    by_loader,
+    candidates,
+    find_library,
+    kind_of,
+    suitable_library,
+)
 
 ELF = b"\x7fELF"
 
@@ -89,3 +99,26 @@ def test_the_loaders_cache_is_read(tmp_path):
 def test_the_order_of_names_is_mpi4pys(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "exec_prefix", "/venv")
     assert list(candidates({}))[:3] == ["/venv/lib/libmpi.so", "/venv/lib/libmpi.so.12", "/venv/lib/libmpi.so.40"]
+
+
+def test_p53_the_first_that_suits_and_the_sites_own_first(tmp_path, wheel, monkeypatch):
+    own, site = tmp_path / "own", tmp_path / "site-lib"
+    for folder, name in ((own / "lib", "libmpi.so.12"), (site, "libmpi.so.12"), (site, "libmpi.so.40")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"\x7fELF")
+    monkeypatch.setattr(sys, "exec_prefix", str(own))
+    env = {"LD_LIBRARY_PATH": str(site)}
+    for kind, file in ((MPICH, "libmpi.so.12"), (OPENMPI, "libmpi.so.40")):
+        assert suitable_library(env, lambda found, kind=kind: found.kind == kind) == Library(kind, str(site / file))
+    assert suitable_library(env, lambda found: str(own) in found.where) == Library(MPICH, str(own / "lib" / "libmpi.so.12"))
+    assert suitable_library(env, lambda found: False) is None
+
+
+@pytest.mark.parametrize("chosen", [{"MPI4PY_LIBMPI": "/x/libmpi.so"}, {"MPI4PY_MPIABI": "mpich"}])
+def test_a_user_who_has_chosen_the_library_is_heeded(wheel, chosen):
+    assert suitable_library(chosen, lambda found: True) is None
+
+
+def test_an_mpi4py_built_for_one_library_has_no_choice(wheel):
+    (wheel / "MPI.cpython-311-x86_64-linux-gnu.so").write_bytes(b"\x7fELF libmpi.so.40")
+    assert suitable_library({}, lambda found: True) is None
