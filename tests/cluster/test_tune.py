@@ -153,15 +153,16 @@ def test_p82_w52_a_cancelled_job_ends_its_tuner_and_leaves_the_best_so_far(clust
     assert [event["status"] for event in journal(folder, "trial")] == ["ok", "ok", "cancelled"]
 
 
-def test_the_template_is_a_search(cluster: Cluster) -> None:
+def test_f193_w55_the_template_is_a_search_over_all_gpus_of_the_job(cluster: Cluster) -> None:
     from slaunch import templates
 
     folder = prepare(cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [4], "run_best": True})
-    options = ["-N4", "--ntasks-per-node=2", "-o", "out", "--time=10", templates.path("tune")]
-    words = command()[2:]
-    done = cluster.run(["sbatch", "--parsable", "--wait", *options, *words], cwd=folder)
-    assert done.returncode == 0, Path(folder, "out").read_text()
-    assert "rank 0 of 8, stage best" in Path(folder, "out").read_text()
+    options = ["-N4", "--gpus-per-node=2", "-o", "out", "--time=10", templates.path("tune")]
+    done = cluster.run(["sbatch", "--parsable", "--wait", *options, "tuner.json", TUNED], cwd=folder)
+    said = Path(folder, "out").read_text()
+    assert done.returncode == 0, said
+    assert "1 settings for 8 workers on 4 nodes" in said
+    assert "rank 0 of 8, stage best" in said
 
 
 def test_w52_no_trial_starts_that_the_allocation_would_cut(cluster: Cluster) -> None:

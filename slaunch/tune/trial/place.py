@@ -24,6 +24,8 @@ from slaunch.tune.trial.carry import pack
 from slaunch.tune.values import Cluster, Study
 
 GPU_COUNT = re.compile(r"--gpus-per-node=(?:\w+:)?(\d+)|--gres=gpu(?::\w+)?:(\d+)")
+UNNAMED = "device"
+"""Name of devices that are there, but not on this machine."""
 GPU_TOTAL = re.compile(r"--gpus=(?:\w+:)?(\d+)")
 
 
@@ -66,9 +68,10 @@ def cluster_of(shell: Shell, options: Options, env: Mapping[str, str], study: St
     """Nodes and devices of an allocation: what the user says, else what its request says, else what this machine has."""
     nodes = study.nodes or shell.shape.nodes
     asked = asked_gpus(shell.shape, env)
-    count, device = here(options, env) if not asked or os.uname().nodename in shell.allocation.nodes else (0, "")
+    inside = os.uname().nodename.split(".")[0] in {node.split(".")[0] for node in shell.allocation.nodes}
+    count, device = here(options, env) if inside else (0, "")
     workers = options.nproc_per_node or study.gpus_per_node or len(options.devices) or asked or count or 1
-    return Cluster(nodes, workers, device)
+    return Cluster(nodes, workers, device or UNNAMED * bool(asked))
 
 
 def asked_gpus(shape: StepShape, env: Mapping[str, str]) -> int:
@@ -85,15 +88,16 @@ def asked_gpus(shape: StepShape, env: Mapping[str, str]) -> int:
 
 
 def here(options: Options, env: Mapping[str, str]) -> tuple[int, str]:
-    """Number and name of this machine's devices that would be used."""
+    """Number of workers that this machine's devices are for, and the devices' name."""
     devices = select(find(View(env)), options.devices)
-    return len(devices), devices[0].name if devices else ""
+    workers = len(devices) * options.workers_per_device // max(1, options.devices_per_worker)
+    return workers, devices[0].name or UNNAMED if devices else ""
 
 
 def part_of(place: Place, gpus: int, nodes: int) -> tuple[Place, int]:
-    """The place narrowed to a trial's nodes, and workers on each of them; 0 = as the options say."""
+    """The place narrowed to a trial's nodes, and the number of workers on each of them."""
     if gpus == place.cluster.gpus:
-        return place, 0
+        return place, place.cluster.gpus_per_node
     each = gpus // nodes
     if place.shell is None:
         return place, each

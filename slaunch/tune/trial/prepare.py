@@ -82,7 +82,7 @@ def prepare(study: Study, place: Place, options: Options, env: Mapping[str, str]
     narrow, each = part_of(place, whole(setting, "num_gpus", place.cluster.gpus), whole(setting, "nodes", place.cluster.nodes))
     extra = {**injection.env, TRIAL: with_files(injection, paths), METRIC_FILE: os.path.join(run.folder, METRICS)}
     extra |= bypass(study, setting)
-    inner = inner_options(options, run, args, tuple(extra), each)
+    inner = inner_options(options, run, args, tuple(extra), each, place.cluster.gpus_per_node)
     call = trial_call(narrow, inner, env, extra, run.step)
     step = run.step if place.slurm_job else ""
     limits = study.limits.trial_s, study.limits.start_s, options.grace_s
@@ -90,11 +90,14 @@ def prepare(study: Study, place: Place, options: Options, env: Mapping[str, str]
     return Plan(order, injection.changes, paths)
 
 
-def inner_options(options: Options, run: Run, args: tuple[str, ...], variables: tuple[str, ...], each: int) -> Options:
+def inner_options(  # noqa: PLR0917 - all that differs
+    options: Options, run: Run, args: tuple[str, ...], variables: tuple[str, ...], each: int, whole_node: int
+) -> Options:
     """The options of the launch inside the trial: the user's, but for name, folder, arguments and part of the machine.
 
-    The outer command has counted nodes already. A trial is not restarted: a failure is its result. Its output goes to files,
-    unless the user asks for ranks on the console.
+    It has as many workers on `each` node as its setting counts on, of a `whole_node`'s. The outer command has counted nodes
+    already. A trial is not restarted: a failure is its result. Its output goes to files, unless the user asks for ranks on the
+    console.
     """
     quiet = run.stage == "search" and options.origins.get("tee", "default") == "default"
     found = replace(
@@ -109,11 +112,9 @@ def inner_options(options: Options, run: Run, args: tuple[str, ...], variables: 
         tee=() if quiet else options.tee,
         tee_local=() if quiet else options.tee_local,
         max_restarts=0 if run.stage == "search" else options.max_restarts,
+        nproc_per_node=each,
     )
-    if each:
-        devices = options.devices[:each] or tuple(map(str, range(each)))
-        found = replace(found, nproc_per_node=each, devices=devices if options.devices or not options.nproc_per_node else ())
-    return found
+    return replace(found, devices=options.devices[:each]) if each < whole_node else found
 
 
 def with_files(injection: Injection, paths: Mapping[str, str]) -> str:

@@ -54,13 +54,20 @@ def place(
 
 
 def test_f193_w55_devices_come_from_the_options_the_request_or_the_machine() -> None:
-    assert place().cluster == Cluster(4, 4)
-    assert place(nproc_per_node=2).cluster == Cluster(4, 2)
-    assert place(keys={"gpus_per_node": 3, "nodes": 2}).cluster == Cluster(2, 3)
+    assert place().cluster == Cluster(4, 4, "device")
+    assert place(nproc_per_node=2).cluster == Cluster(4, 2, "device")
+    assert place(keys={"gpus_per_node": 3, "nodes": 2}).cluster == Cluster(2, 3, "device")
+    elsewhere = Shell(SHELL.allocation, StepShape(4))
+    assert place(elsewhere).cluster == Cluster(4, 1)
+    assert place(elsewhere, devices=("0", "1")).cluster == Cluster(4, 2), "this machine has none, but the nodes may"
     assert place(TASK, {}, nproc_per_node=3).cluster.gpus == 3
     assert place(TASK, {"CUDA_VISIBLE_DEVICES": "0,1"}).cluster.gpus == 2
     assert place(TASK, {"CUDA_VISIBLE_DEVICES": "0,1"}, devices=("1",)).cluster.gpus == 1
     assert place(TASK, {}).cluster == Cluster(1, 1)
+    two = {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    assert place(TASK, two, workers_per_device=2).cluster.gpus == 8
+    assert place(TASK, two, devices_per_worker=2).cluster.gpus == 2
+    assert place(TASK, two).cluster.device, "there are devices, though their name is not known"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,7 @@ def test_a_trial_on_a_plain_machine_is_a_process() -> None:
 
 def test_f275_a_trial_on_part_of_the_machine() -> None:
     whole, each = part_of(place(), 16, 4)
-    assert (whole, each) == (place(), 0)
+    assert (whole, each) == (place(), 4)
     narrow, each = part_of(place(), 4, 2)
     assert each == 2
     assert narrow.shell is not None
@@ -143,16 +150,16 @@ def test_f275_a_trial_on_part_of_the_machine() -> None:
 # -- what runs inside ---------------------------------------------------------------------------------------------------
 
 
-def inside(each: int = 0, stage: str = "search", **options: Any) -> Options:
+def inside(each: int = 8, stage: str = "search", **options: Any) -> Options:
     run = Run(3, "Job3_x", "auto_tuner_3", "/t/Job3_x", stage)
-    return inner_options(Options(PROGRAM, **options), run, ("--lr", "0.1", "--mp", "2"), ("SLAUNCH_TRIAL",), each)
+    return inner_options(Options(PROGRAM, **options), run, ("--lr", "0.1", "--mp", "2"), ("SLAUNCH_TRIAL",), each, 8)
 
 
 def test_f241_p103_the_launch_inside_has_the_users_options_and_the_trials_name() -> None:
     found = inside(nproc_per_node=4, grace_s=3.0, keep_env=("A",), nnodes=(4, 4), master="h:1", node_rank=0)
     assert (found.job_id, found.log_dir) == ("auto_tuner_3", "/t/Job3_x")
     assert found.program.args == ("--lr", "0.1", "--mp", "2")
-    assert (found.nproc_per_node, found.grace_s, found.keep_env) == (4, 3.0, ("A", "SLAUNCH_TRIAL"))
+    assert (found.nproc_per_node, found.grace_s, found.keep_env) == (8, 3.0, ("A", "SLAUNCH_TRIAL"))
     assert (found.nnodes, found.master, found.node_rank) == ((0, 0), "", -1)
     assert (inside(max_restarts=3).max_restarts, inside(stage="best", max_restarts=3).max_restarts) == (0, 3)
 
@@ -165,7 +172,7 @@ def test_a_trials_output_is_on_the_console_only_if_asked_for() -> None:
 
 def test_f275_part_of_the_devices() -> None:
     assert inside(2, devices=("3", "4", "5")).devices == ("3", "4")
-    assert (inside(2).nproc_per_node, inside(2).devices) == (2, ("0", "1"))
+    assert (inside(2).nproc_per_node, inside(2).devices) == (2, ()), "each worker takes one; the rest stays unused"
     assert (inside(2, nproc_per_node=8).nproc_per_node, inside(2, nproc_per_node=8).devices) == (2, ())
 
 
