@@ -379,3 +379,27 @@ def test_w58_a_killed_search_loses_no_trial_and_runs_none_twice(tmp_path: Path, 
     assert len(history(tmp_path)) == 2
     known = {"study": 0, "start1": 0, "trial1": int(when == "after"), "start2": 1, "trial2": 1 + int(when == "after"), "end": 2}
     assert done.stderr.count("from journal") == known[point]
+
+
+def test_a_person_who_looks_on_gets_a_table(tmp_path: Path) -> None:
+    words = command(tmp_path, {**SIZES, "run_best": False}, [TUNED, "--when", "micro_batch_size=8:oom"], 2)
+    screen, terminal = os.openpty()
+    try:
+        tuner = subprocess.Popen(words, cwd=tmp_path, stderr=terminal, env={**os.environ, "COLUMNS": "200"})
+        os.close(terminal)
+        said = b""
+        try:
+            while part := os.read(screen, 65536):
+                said += part
+        except OSError:  # the terminal's other end is closed: the tuner has ended
+            pass
+        assert tuner.wait(timeout=60) == 0
+    finally:
+        os.close(screen)
+    lines = [line for line in said.decode().splitlines() if "│" in line]
+    assert [re.sub(r"\s+", "", line).split("│")[1:3] for line in lines] == [
+        ["3", "833.343"],
+        ["2", "714.296"],
+        ["1", "666.677"],
+        ["4", "oom"],
+    ]
