@@ -96,12 +96,14 @@ def explains_itself(failure: Failure) -> bool:
 
 
 def culprits_first(found: Findings) -> tuple[Failure, ...]:
-    """All failures in order. If the first one merely lost a peer, the one that explains itself comes before it: the time that
-    a failing program takes to end is often longer than its peers need to notice."""
+    """All failures in order. If the first one merely lost a peer, the one that explains itself comes before it, or else one that
+    ended without a word: the time that a failing program takes to end is often longer than its peers need to notice."""
     failures = in_order(found.failures)
     if not failures or not is_victim(failures[0]):
         return failures
     culprits = sorted(filter(explains_itself, failures + found.spoken), key=lambda failure: failure.time_s)
+    if not culprits:  # who exits by itself rather than of a signal, since a lost connection makes many a program abort
+        culprits = sorted((f for f in failures if not is_victim(f)), key=lambda failure: (failure.signal != 0, failure.time_s))
     return (*culprits[:1], *(failure for failure in failures if failure not in culprits[:1]))
 
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import pytest
 from support.cluster import CHECKOUT, Cluster, Result
-from support.jobs import MPICH, OPENMPI4, OPENMPI5, folder_in, interpreter
+from support.jobs import MPICH, OPENMPI4, OPENMPI5, folder_in, interpreter, library
 
 from slaunch.channel import munge
 from slaunch.channel.secret import VARIABLE, fresh_text, given
@@ -196,7 +196,8 @@ MISFITS = [(OPENMPI4, "pmi2"), (OPENMPI5, "pmi2"), (OPENMPI4, "none"), (OPENMPI5
 @pytest.mark.parametrize(("venv", "plugin"), MISFITS)
 def test_p53_p54_p64_a_library_that_does_not_fit_ends_in_three_parts(cluster: Cluster, venv: str, plugin: str) -> None:
     """Singletons, an abort in MPI_Init, or its death: the task lives on and says what it saw and what to do."""
-    done, found = meet(cluster, "--way", "mpi", "--timeout", "40", step=(f"--mpi={plugin}", "-N2", "-n2"), venv=venv)
+    step = (f"--mpi={plugin}", f"--export=ALL,MPI4PY_LIBMPI={library(venv)}", "-N2", "-n2")
+    done, found = meet(cluster, "--way", "mpi", "--timeout", "40", step=step, venv=venv)
     assert {each["code"] for each in found.values()} == {69}, done.stderr
     assert re.search("its world has 1 process, but 2 tasks|the process that called MPI_Init ended", found[0]["seen"])
     assert "this Slurm offers " in found[0]["todo"]

@@ -5,17 +5,14 @@ import re
 
 import pytest
 from support.cluster import Cluster
-from support.jobs import MPICH, OPENMPI4, OPENMPI5, WORLD, assert_world, folder_in, interpreter, logs
+from support.jobs import MPICH, OPENMPI4, OPENMPI5, WORLD, assert_world, folder_in, interpreter, library, logs
 
 FITS = {(MPICH, "pmi2"), (OPENMPI5, "pmix"), (OPENMPI4, "pmix")}
 
 
 def slaunch(venv: str) -> tuple[str, ...]:
     """slaunch of this environment with this environment's MPI, though the site has another one."""
-    folder = os.path.dirname(interpreter(venv))
-    wheel = os.path.join(os.path.dirname(folder), "lib", "libmpi.so" + (".12" if venv == MPICH else ".40"))
-    library = "/usr/lib/x86_64-linux-gnu/libmpi.so.40" if venv == OPENMPI4 else wheel
-    return "env", f"MPI4PY_LIBMPI={library}", os.path.join(folder, "slaunch")
+    return "env", f"MPI4PY_LIBMPI={library(venv)}", os.path.join(os.path.dirname(interpreter(venv)), "slaunch")
 
 
 @pytest.mark.parametrize("plugin", ["pmix", "pmi2", "none"])

@@ -25,6 +25,14 @@ def interpreter(venv: str) -> str:
     return sys.executable if venv == MPICH else f"{CHECKOUT}/{venv}/bin/python"
 
 
+def library(venv: str) -> str:
+    """The MPI library of one of these environments."""
+    if venv == OPENMPI4:
+        return "/usr/lib/x86_64-linux-gnu/libmpi.so.40"
+    folder = os.path.dirname(os.path.dirname(interpreter(venv)))
+    return os.path.join(folder, "lib", "libmpi.so" + (".12" if venv == MPICH else ".40"))
+
+
 def folder_in(scratch: str) -> str:
     """A new folder that the cluster's user may write to."""
     made = tempfile.mkdtemp(dir=scratch)

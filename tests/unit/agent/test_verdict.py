@@ -44,6 +44,14 @@ def test_p95_a_victim_that_ended_sooner_than_the_culprit_that_took_its_time() ->
     assert (first_rank(found), decide(found).code) == (2, 7)
 
 
+def test_p95_a_culprit_without_a_word_that_ended_later_than_its_victim() -> None:
+    victims = failure(1, 10.0, 1, "peer", "Connection closed by peer"), failure(3, 10.1, 134)
+    found = Findings((*victims, failure(2, 10.3, 9)))
+    assert (first_rank(found), decide(found).code) == (2, 9)
+    assert first_rank(Findings((victims[0], failure(2, 10.3, 139)))) == 2
+    assert first_rank(Findings(victims[:1])) == 1
+
+
 def test_p95_a_culprit_that_our_stop_overtook() -> None:
     """Still at its own end when it was told to stop: its last words count, its exit code, from our signal, does not."""
     victim = failure(1, 10.0, 9, "peer", "Connection closed by peer")
