@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from support.cluster import Cluster
@@ -44,11 +45,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         out = [item for item in items if layer_of(item) not in chosen.split(",")]
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]
-
-
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()  # the leak guard collects after every test: without what all tests share, that is fifty times faster
 
 
 # -- in CI a skipped test is a failed one -----------------------------------------------------------------------
@@ -99,22 +95,36 @@ def variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
+def state() -> dict[str, set[Any]]:
+    return {
+        "children": children(),
+        "threads": set(threading.enumerate()),
+        "descriptors": descriptors(),
+        "variables": set(variables().items()),
+    }
+
+
+def new_in(before: dict[str, set[Any]]) -> dict[str, set[Any]]:
+    """What is there now and was not; of the variables also what is gone."""
+    now = state()
+    new = {what: now[what] - before[what] for what in now}
+    new["variables"] = now["variables"] ^ before["variables"]
+    return {what: some for what, some in new.items() if some}
+
+
 @pytest.fixture(autouse=True)
 def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test of this process's own code leaves no child, thread, descriptor or variable behind."""
     if layer_of(request.node) not in ("unit", "edge"):
         yield
         return
-    before = children(), set(threading.enumerate()), descriptors(), variables()
+    before = state()
     yield
-    gc.collect()
-    left = {
-        "children": children() - before[0],
-        "threads": set(threading.enumerate()) - before[1],
-        "descriptors": descriptors() - before[2],
-        "variables": set(variables().items()) ^ set(before[3].items()),
-    }
-    assert not any(left.values()), f"left behind: { ({what: some for what, some in left.items() if some}) }"
+    left = new_in(before)
+    if left:  # collecting after every test would take longer than the tests
+        gc.collect()
+        left = new_in(before)
+    assert not left, f"left behind: {left}"
 
 
 # -- the cluster --------------------------------------------------------------------------------------------------
