@@ -3,7 +3,8 @@
 The first node's agent writes one small file for each run to `~/.slaunch/jobs` (or `$SLAUNCH_STATE_DIR/jobs`), readable by its
 user only. It names the directory of the logs, and nothing else has to be asked: no controller, no accounting database. A requeued
 job writes the same file anew; the tasks of an array, and the steps of a job, have files of their own; a heterogeneous job has
-that of its leader. Where the home directory cannot be written the runs are still found from the folder that the job was started in.
+that of its leader. Where the home directory cannot be written the runs are still found from the folder that the job was
+started in.
 
     runs = find("123", env, os.getcwd())       # () = nothing is known; "123_4" one task of an array; "" = all of this user's
     run = runs[-1]                             # the latest: its last step, or the array's task that began last
