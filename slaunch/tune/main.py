@@ -14,6 +14,7 @@ from slaunch.allocation.claims import heed
 from slaunch.allocation.select import read
 from slaunch.errors import AllocationError, MissingToolError, OutputError, TuneError
 from slaunch.frozen import asdict, replace
+from slaunch.launch import current
 from slaunch.options import Options
 from slaunch.report.style import duration
 from slaunch.slurm.client import time_left_s
@@ -49,7 +50,7 @@ def tune(config_path: str, options: Options, env: Mapping[str, str], args: Seque
     """
     study = read_study(config_path)
     options = replace(options, auto_tuner_json="")
-    standing, options = heed(read(env, options.scheduler, os.uname().nodename), options)
+    standing, options = heed(current(read(env, options.scheduler, os.uname().nodename)), options)
     place = find_place(standing, options, env, study)
     files = files_for(config_path)
     with Journal(files.path("journal.jsonl")) as journal:
@@ -142,7 +143,7 @@ def finish(session: Session, why: str) -> Order | None:
     if session.asked:
         session.teller.say("start the same command again: it goes on from the journal")
         return None
-    if session.late():
+    if session.late() or session.lacking:
         raise TuneError(
             "finish the search",
             f"{why}; the best so far is trial {found.number}",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from types import FrameType
 
-from slaunch.errors import SlaunchError, UsageError
+from slaunch.errors import AllocationError, SlaunchError, UsageError
 from slaunch.frozen import asdict, dataclass, replace
 from slaunch.options import Options
 from slaunch.tune.choice import best
@@ -24,7 +24,7 @@ from slaunch.tune.space.grid import accumulation, whole
 from slaunch.tune.tell import Teller, began
 from slaunch.tune.trial.classify import HOPELESS, classify, read_report
 from slaunch.tune.trial.name import batch, folder_name
-from slaunch.tune.trial.place import Place
+from slaunch.tune.trial.place import Place, renewed
 from slaunch.tune.trial.prepare import Run, make_files, prepare
 from slaunch.tune.trial.run import last_line, run_order
 from slaunch.tune.trial.values import FINAL, INFRASTRUCTURE, OK, Ended, Order, Record
@@ -65,6 +65,7 @@ class Session:
         records: trials of this study, in order.
         handed: how many settings were handed out.
         asked: number of the signal that asked to stop; 0 = none.
+        lacking: why there are no nodes for another trial; "" if there are.
     """
 
     def __init__(  # noqa: PLR0917 - one of each
@@ -77,6 +78,7 @@ class Session:
         self.records: list[Record] = []
         self.handed = 0
         self.asked = 0
+        self.lacking = ""
         self.nonce = os.urandom(3).hex()
         self.began = time.monotonic()
         self.allocation_end = float("inf")
@@ -113,8 +115,8 @@ class Session:
             return f"task_limit: {limits.tasks} trials"
         if limits.search_s and self.handed and time.monotonic() - self.began > limits.search_s:
             return f"max_search_time: {limits.search_s:g} s"
-        if self.late():
-            return "the allocation's time is nearly over"
+        if self.lacking or self.late():
+            return self.lacking or "the allocation's time is nearly over"
         if len(self.records) >= SICK and all(record.status == INFRASTRUCTURE for record in self.records[-SICK:]):
             return f"{SICK} trials in a row failed for the machine's sake: {self.records[-1].detail}"
         return ""
@@ -173,8 +175,22 @@ class Session:
             if record.status != INFRASTRUCTURE or self.must_stop():
                 break
             self.teller.say(f"trial {record.number}: the machine failed: {record.detail}", "WARNING")
+            self._renew()
+            if self.lacking:
+                break
         self._first = False
         return record
+
+    def _renew(self) -> None:
+        """After a failure of the machine: take spare nodes for those that the job has lost."""
+        before = self.place.shell
+        try:
+            self.place = renewed(self.place)
+        except AllocationError as error:
+            self.lacking = error.seen
+        after = self.place.shell
+        if after is not None and before is not None and after != before:
+            self.teller.say(f"nodes from now on: {', '.join(after.allocation.nodes)}")
 
     def _run(self, setting: Setting, name: str) -> Record:
         """Run a setting once."""

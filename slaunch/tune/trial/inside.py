@@ -1,4 +1,4 @@
-"""The slaunch inside a trial: `python -m slaunch.tune.trial.inside OPTIONS`, with a word of `carry.pack`."""
+"""The slaunch inside a trial: its `main()` is called with one argument, a word of `carry.pack`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,3 @@ def main() -> int:
         if speaks(env) or error.local:
             print(render_error(error), file=sys.stderr, flush=True)
         return error.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 
+from slaunch.tune.trial.place import INSIDE
 from slaunch.tune.trial.run import KILL_S
 from slaunch.tune.trial.steps import end_steps
 
@@ -39,7 +40,7 @@ def is_trial(pid: int, folder: str) -> bool:
             words = file.read()
     except OSError:
         return False
-    return b"slaunch.tune.trial.inside" in words and folder.encode() in words
+    return INSIDE.encode() in words and folder.encode() in words
 
 
 def end_process(pid: int, folder: str, grace_s: float) -> str:

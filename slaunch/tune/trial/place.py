@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.allocation.values import Shell, StepCall, StepShape, Task
 from slaunch.channel.secret import VARIABLE, fresh_text
-from slaunch.errors import UsageError
+from slaunch.errors import AllocationError, UsageError
 from slaunch.frozen import dataclass, replace
 from slaunch.node.devices.choose import select
 from slaunch.node.devices.table import find
 from slaunch.node.devices.values import View
 from slaunch.options import Options
+from slaunch.selfcall import module_command
+from slaunch.slurm.resized import as_it_is_now
 from slaunch.slurm.start import start_call
 from slaunch.slurm.step import step_call
 from slaunch.tune.trial.carry import pack
 from slaunch.tune.values import Cluster, Study
 
 GPU_COUNT = re.compile(r"--gpus-per-node=(?:\w+:)?(\d+)|--gres=gpu(?::\w+)?:(\d+)")
+INSIDE = "slaunch.tune.trial.inside"
 UNNAMED = "device"
 """Name of devices that are there, but not on this machine."""
 GPU_TOTAL = re.compile(r"--gpus=(?:\w+:)?(\d+)")
@@ -61,7 +63,60 @@ def find_place(standing: Task | Shell, options: Options, env: Mapping[str, str],
         count, device = here(options, env)
         return Place(None, "", Cluster(study.nodes or 1, options.nproc_per_node or study.gpus_per_node or count or 1, device))
     job = env.get("SLURM_JOB_ID", "") if standing.allocation.launcher == "slurm" else ""
-    return Place(standing, job, cluster_of(standing, options, env, study))
+    cluster = cluster_of(standing, options, env, study)
+    return Place(first_nodes(standing, cluster.nodes), job, cluster)
+
+
+def first_nodes(shell: Shell, count: int) -> Shell:
+    """The shell with the first so many of its nodes; the others are spare.
+
+    Raises:
+        AllocationError: it has not so many, or is a job of components that does not have exactly so many.
+    """
+    nodes, shape = shell.allocation.nodes, shell.shape
+    if shape.nodes < count or (shape.het_groups and shape.nodes != count):
+        raise too_few(count, shape.nodes)
+    if shape.het_groups or count == shape.nodes == len(nodes):
+        return shell
+    gpus = tuple(share_of(word, count, shape.nodes) for word in shape.gpu_args)
+    allocation = replace(shell.allocation, nodes=nodes[:count], tasks_per_node=())
+    return Shell(allocation, replace(shape, nodes=count, gpu_args=gpus))
+
+
+def share_of(word: str, count: int, nodes: int) -> str:
+    """A request for devices: one in total becomes that of `count` of so many nodes."""
+    total = GPU_TOTAL.fullmatch(word)
+    return f"{word[: total.start(1)]}{int(total[1]) * count // nodes}" if total else word
+
+
+def renewed(place: Place, now: Callable[[Shell], Shell] = as_it_is_now) -> Place:
+    """The place with nodes that the job still has: spare ones come for those that it has lost.
+
+    Args:
+        place: where trials ran so far.
+        now: asks Slurm for the nodes of a shell's job.
+
+    Raises:
+        AllocationError: it has too few.
+    """
+    shell = place.shell
+    if shell is None or not place.slurm_job or shell.shape.het_groups:
+        return place
+    here = now(shell).allocation.nodes
+    kept = [node for node in shell.allocation.nodes if node in here]
+    if len(kept) == len(shell.allocation.nodes):
+        return place
+    nodes = (*kept, *(node for node in here if node not in kept))[: place.cluster.nodes]
+    if len(nodes) < place.cluster.nodes:
+        raise too_few(place.cluster.nodes, len(nodes))
+    return replace(place, shell=replace(shell, allocation=replace(shell.allocation, nodes=nodes)))
+
+
+def too_few(count: int, nodes: int) -> AllocationError:
+    """The error of an allocation that is too small, or a job of components that is no whole."""
+    seen = f"the search counts on {count} nodes, the allocation has {nodes}"
+    todo = 'correct "nodes" in the configuration, or ask the scheduler for so many; those beyond are spare ones'
+    return AllocationError("find nodes for the trials", seen, todo)
 
 
 def cluster_of(shell: Shell, options: Options, env: Mapping[str, str], study: Study) -> Cluster:
@@ -125,7 +180,7 @@ def trial_call(place: Place, options: Options, env: Mapping[str, str], extra: Ma
         extra: variables of the trial.
         step: name of its step.
     """
-    inner = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options, extra))
+    inner = (*module_command(INSIDE), pack(options, extra))
     if place.shell is None:
         return StepCall(inner, env)
     if not place.slurm_job:

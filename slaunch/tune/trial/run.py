@@ -7,6 +7,7 @@ trial's own command.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
@@ -112,7 +113,21 @@ def stop(order: Order, process: subprocess.Popen[bytes]) -> str:
 
 
 def wait(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
-    """Its exit code; None if it has not ended by then."""
+    """Its exit code; None if it has not ended by then. This returns at the moment of its end."""
+    if process.poll() is None:
+        try:
+            pidfd = os.pidfd_open(process.pid)
+        except OSError:  # a kernel before 5.3
+            return poll(process, patience_s)
+        try:
+            select.select([pidfd], [], [], patience_s)
+        finally:
+            os.close(pidfd)
+    return process.poll()
+
+
+def poll(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
+    """The same by asking again and again."""
     try:
         return process.wait(patience_s)
     except subprocess.TimeoutExpired:

@@ -14,10 +14,12 @@ from slaunch.allocation.values import StepCall
 from slaunch.errors import MissingToolError, UsageError
 from slaunch.frozen import replace
 from slaunch.options import Options, Program
+from slaunch.selfcall import module_command
 from slaunch.tune.search.estimator import estimate, sift
 from slaunch.tune.space.make import Space
 from slaunch.tune.trial.carry import pack
 from slaunch.tune.trial.leftovers import clear
+from slaunch.tune.trial.place import INSIDE
 from slaunch.tune.trial.run import last_line, run_order
 from slaunch.tune.trial.values import Order
 
@@ -29,7 +31,7 @@ def order(folder: Path, program: str, **fields: float) -> Order:
     script = folder / "program.py"
     script.write_text(program)
     options = Options(Program(str(script)), nproc_per_node=2, job_id="t", log_dir=str(folder), tee=(), grace_s=1.0)
-    argv = (sys.executable, "-m", "slaunch.tune.trial.inside", pack(options, {}))
+    argv = (*module_command(INSIDE), pack(options, {}))
     made = Order(1, "t", "t", str(folder), StepCall(argv, dict(os.environ)), grace_s=1.0)
     return replace(made, **fields)  # type: ignore[arg-type]
 
@@ -142,11 +144,13 @@ def test_what_the_launcher_said_last(tmp_path: Path) -> None:
 
 TUNER = """
 import sys
+from slaunch.selfcall import module_command
+from slaunch.tune.trial.place import INSIDE
 from slaunch.tune.trial.run import run_order
 from slaunch.tune.trial.values import Order
 from slaunch.allocation.values import StepCall
 import os
-call = StepCall((sys.executable, "-m", "slaunch.tune.trial.inside", sys.argv[2]), dict(os.environ))
+call = StepCall((*module_command(INSIDE), sys.argv[2]), dict(os.environ))
 run_order(Order(1, "t", "t", sys.argv[1], call), lambda: False)
 """
 

@@ -7,13 +7,15 @@ import pytest
 from support.studies import make, setting
 
 from slaunch.allocation.values import Allocation, Shell, Slot, StepShape, Task
-from slaunch.errors import UsageError
+from slaunch.errors import AllocationError, UsageError
 from slaunch.options import Options, Part, Program
+from slaunch.selfcall import module_command
+from slaunch.slurm.resized import with_nodes
 from slaunch.tune.space.make import Space
 from slaunch.tune.tell import Progress, current_best, no_best, no_settings, opening, result, schedule
 from slaunch.tune.trial.carry import pack, unpack
 from slaunch.tune.trial.name import folder_name
-from slaunch.tune.trial.place import Place, find_place, part_of, trial_call
+from slaunch.tune.trial.place import INSIDE, Place, find_place, part_of, renewed, trial_call
 from slaunch.tune.trial.prepare import Run, bypass, inner_options
 from slaunch.tune.trial.steps import ask_steps, end_steps, steps_named
 from slaunch.tune.trial.values import Record
@@ -105,9 +107,9 @@ def test_p70_p103_a_trial_is_a_step_that_asks_for_exactly_its_share() -> None:
         ),
     ):
         assert word in words, word
-    inner = words.index("-m")
-    assert words[inner + 1] == "slaunch.tune.trial.inside"
-    assert words.index("--mpi=none") < inner
+    inner = module_command(INSIDE)
+    assert tuple(words[-len(inner) - 1 : -1]) == inner
+    assert words.index("--mpi=none") < len(words) - len(inner) - 1
     options, variables = unpack(words[-1])
     assert (options.program, variables) == (PROGRAM, {"SLAUNCH_TRIAL": "{}"})
     assert "SLURM_CPU_BIND" not in call.env
@@ -128,7 +130,7 @@ def test_exact_is_left_out_where_it_would_mean_one_cpu() -> None:
 
 def test_a_trial_on_a_plain_machine_is_a_process() -> None:
     call = trial_call(place(TASK, {}), Options(PROGRAM), {"PATH": "/bin"}, {"X": "1"}, "")
-    assert call.argv[1:3] == ("-m", "slaunch.tune.trial.inside")
+    assert call.argv[:-1] == module_command(INSIDE)
     assert call.env == {"PATH": "/bin"}
     assert unpack(call.argv[-1])[1] == {"X": "1"}
 
@@ -145,6 +147,34 @@ def test_f275_a_trial_on_part_of_the_machine() -> None:
     assert part_of(Place(total, "7", Cluster(4, 4)), 4, 2)[0].shell.shape.gpu_args == ("--gpus=a100:4",)  # type: ignore[union-attr]
     alone, each = part_of(place(TASK, {}, nproc_per_node=8), 2, 1)
     assert (alone.shell, each) == (None, 2)
+
+
+def test_nodes_that_the_search_does_not_count_on_are_spare() -> None:
+    total = Shell(SHELL.allocation, StepShape(4, gpu_args=("--gpus=a100:16",)))
+    found = place(total, keys={"nodes": 3})
+    words = trial_call(found, Options(PROGRAM), ENV, {}, "s").argv
+    assert {"--nodes=3", "--nodelist=n1,n2,n3", "--gpus=a100:12"} <= set(words)
+    assert found.cluster == Cluster(3, 4, "device")
+    with pytest.raises(AllocationError, match="counts on 5 nodes, the allocation has 4"):
+        place(keys={"nodes": 5})
+
+
+def test_a_lost_node_is_replaced_by_a_spare_one() -> None:
+    three = place(keys={"nodes": 3})
+    assert nodes_of(three, "n1", "n2", "n3", "n4") == ("n1", "n2", "n3")
+    assert nodes_of(three, "n1", "n3", "n4") == ("n1", "n3", "n4")
+    with pytest.raises(AllocationError, match="counts on 3 nodes, the allocation has 2"):
+        nodes_of(three, "n1", "n4")
+    alone = place(TASK, {})
+    assert renewed(alone) is alone
+
+
+def nodes_of(found: Place, *left: str) -> tuple[str, ...]:
+    """The nodes of a place whose job has these left."""
+    now = renewed(found, lambda shell: with_nodes(shell, left)).shell
+    assert now is not None
+    assert now.shape == found.shell.shape  # type: ignore[union-attr]
+    return now.allocation.nodes
 
 
 # -- what runs inside ---------------------------------------------------------------------------------------------------
