@@ -147,31 +147,54 @@ class Attempt:
 class Round:
     """One pass over all targets."""
 
-    def __init__(self, dialer: Dialer) -> None:
+    def __init__(self, dialer: Dialer, stagger_s: float = STAGGER_S) -> None:
         self._dialer = dialer
+        self._stagger_s = stagger_s
         self._todo = list(dialer.targets)
         self._open: list[Attempt] = []
         self._selector = selectors.DefaultSelector()
+        self._due = time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be tried."""
+        return not (self._todo or self._open)
 
     def run(self, deadline: float) -> Link | None:
         """The connection to the hub, or None if none of the targets is it."""
-        found: Attempt | None = None
-        due = time.monotonic()
-        with self._selector:
-            while not found and (self._todo or self._open) and time.monotonic() < deadline:
-                if self._todo and time.monotonic() >= due:
-                    self._start(self._todo.pop(0), deadline)
-                    due = time.monotonic() + STAGGER_S
-                busy = len(self._open)
-                found = self._step(due)
-                if len(self._open) < busy:  # one has failed: no reason to wait with the next
-                    due = time.monotonic()
-            for attempt in [each for each in self._open if each is not found]:
-                self._end(attempt, "has not answered")
+        found: Link | None = None
+        try:
+            while not found and not self.over and time.monotonic() < deadline:
+                found = self.look(deadline)
+        finally:
+            self.close()
+        return found
+
+    def look(self, deadline: float, wait: bool = True) -> Link | None:
+        """Start what is due, and take what has come in (or wait for it); the connection to the hub, once it stands."""
+        if self._todo and time.monotonic() >= self._due:
+            self._start(self._todo.pop(0), deadline)
+            self._due = time.monotonic() + self._stagger_s
+        busy = len(self._open)
+        found = self._step(self._due, wait)
+        if len(self._open) < busy:  # one has failed: no reason to wait with the next
+            self._due = time.monotonic()
         if not found:
             return None
+        self._selector.unregister(found.link.sock)
+        self._open.remove(found)
         self._dialer.secret = found.secret
         return found.link
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when there is something to take."""
+        return self._selector.fileno()
+
+    def close(self) -> None:
+        """End what is under way."""
+        for attempt in list(self._open):
+            self._end(attempt, "has not answered")
+        self._selector.close()
 
     def _start(self, target: Target, deadline: float) -> None:
         try:
@@ -182,10 +205,10 @@ class Round:
         self._open.append(attempt)
         self._selector.register(attempt.link.sock, selectors.EVENT_WRITE, attempt)
 
-    def _step(self, due: float) -> Attempt | None:
+    def _step(self, due: float, wait: bool) -> Attempt | None:
         now = time.monotonic()
         ends = [attempt.deadline for attempt in self._open] + ([due] if self._todo else [])
-        for ready, _ in self._selector.select(max(0.0, min(ends) - now)) if ends else ():
+        for ready, _ in self._selector.select(max(0.0, min(ends) - now) if wait else 0.0) if ends else ():
             if self._advance(ready.data):
                 return ready.data  # type: ignore[no-any-return]
         for attempt in [each for each in self._open if time.monotonic() >= each.deadline]:

@@ -81,6 +81,11 @@ class Hub:
             listener.setblocking(False)
             self._watch.add(listener, lambda listener=listener: self._accept(listener))  # type: ignore[misc]
 
+    @property
+    def hub(self) -> int:
+        """This peer."""
+        return self.index
+
     # -- the star's interface
 
     def register(self, selector: selectors.BaseSelector) -> None:
@@ -119,7 +124,7 @@ class Hub:
             if peer.link.heard or asleep or peer.last < 0:
                 peer.last, peer.link.heard = now, False
             elif now - peer.last > self._pulse.patience_s:
-                self._lose(peer, f"silent for {now - peer.last:.1f} s")
+                self._lose(peer, f"silent for {now - peer.last:.1f} s", silent=True)
         if now - self._beat >= self._pulse.interval_s:
             self._beat = now
             self._send_beats()
@@ -146,6 +151,9 @@ class Hub:
         for peer in self.peers.values():
             self._drop(peer.link)
         self.peers.clear()
+
+    def keep(self, peers: Iterable[int]) -> None:
+        """Who is lost stays lost in any case."""
 
     # -- meeting
 
@@ -284,13 +292,13 @@ class Hub:
             return
         self._watch.writing(peer.link.sock, peer.link.waiting)
 
-    def _lose(self, peer: Peer, why: str) -> None:
+    def _lose(self, peer: Peer, why: str, silent: bool = False) -> None:
         rank = peer.rank
         self._drop(peer.link)
         if self.peers.get(rank) is peer:
             del self.peers[rank]
             self._gone[rank] = why
-            self._inbox.append(Lost(rank, why))
+            self._inbox.append(Lost(rank, why, silent))
 
     def _drop(self, link: Link) -> None:
         self._watch.remove(link.sock)

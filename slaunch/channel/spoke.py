@@ -25,6 +25,7 @@ class Spoke:
         link: the connection to the hub, both sides proved.
         index, size: own place.
         pulse: heartbeats; None = by size.
+        hub: index of the hub.
 
     Attributes:
         wall: the wall clock that the hub is told of.
@@ -32,8 +33,9 @@ class Spoke:
 
     is_hub = False
 
-    def __init__(self, link: Link, index: int, size: int, pulse: Pulse | None = None) -> None:
+    def __init__(self, link: Link, index: int, size: int, pulse: Pulse | None = None, hub: int = HUB) -> None:
         self.index = index
+        self.hub = hub
         self.size = size
         self.notices: deque[str] = deque()
         self.wall = wall_s
@@ -60,7 +62,7 @@ class Spoke:
 
     def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Queue a message to the hub, or to oneself."""
-        if to == HUB:
+        if to == self.hub:
             self._send(pack(body, blob))
         elif to == self.index:
             self._inbox.append(Message(to, body, blob))
@@ -70,6 +72,9 @@ class Spoke:
     def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Not for spokes."""
         raise ValueError("only the hub sends to all")
+
+    def keep(self, peers: Iterable[int]) -> None:
+        """A spoke knows no other spokes."""
 
     def renumber(self, index: int, size: int) -> None:
         """Take the place that the hub has given."""
@@ -84,7 +89,7 @@ class Spoke:
         if self._link.heard or asleep:
             self._last, self._link.heard = now, False
         elif now - self._last > self._pulse.patience_s:
-            self._lose(f"silent for {now - self._last:.1f} s")
+            self._lose(f"silent for {now - self._last:.1f} s", silent=True)
 
     def clock_offset_s(self, index: int) -> float:
         """Not measured by spokes."""
@@ -123,7 +128,7 @@ class Spoke:
         if frame.flags & PULSE:
             self._send(pack({"clock": self.wall()}, flags=PULSE))
         else:
-            self._inbox.append(Message(HUB, frame.body, frame.blob))
+            self._inbox.append(Message(self.hub, frame.body, frame.blob))
 
     def _send(self, packed: Packed) -> None:
         if self._link is None:
@@ -135,7 +140,7 @@ class Spoke:
             return
         self._watch.writing(self._link.sock, self._link.waiting)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, silent: bool = False) -> None:
         if self._link:
             self.close()
-            self._inbox.append(Lost(HUB, why))
+            self._inbox.append(Lost(self.hub, why, silent))

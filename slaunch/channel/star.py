@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import selectors
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from slaunch.frozen import dataclass
 
@@ -15,7 +15,7 @@ else:
     Protocol = object
 
 HUB = 0
-"""Index of the hub."""
+"""Index of the first hub."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,37 @@ class Lost:
     Attributes:
         index: which peer.
         why: one line, e.g. "connection reset by peer" or "silent for 6.0 s".
+        silent: nothing was heard of it any more; else its connection ended.
+        heir: it was the hub, and another one is being looked for: `Succeeded` or `Headless` follows.
     """
 
     index: int
     why: str
+    silent: bool = False
+    heir: bool = False
+
+
+@dataclass(frozen=True)
+class Succeeded:
+    """Another peer is the hub now.
+
+    Attributes:
+        index: which one; this peer itself may be it.
+        proven: the old hub's process has certainly ended; else it may live on, out of reach.
+    """
+
+    index: int
+    proven: bool = False
+
+
+@dataclass(frozen=True)
+class Headless:
+    """The hub is lost, and there is no other one. `why`: one line."""
+
+    why: str
+
+
+Item = Message | Lost | Succeeded | Headless
 
 
 @dataclass(frozen=True)
@@ -69,22 +96,27 @@ class Star(Protocol):
     """The channel. Single-threaded: every method is called from one loop, none blocks but `flush`.
 
     Attributes:
-        index: this peer's own index, 0 … size - 1; the hub is 0.
+        index: this peer's own index, 0 … size - 1.
         size: number of peers, hub included.
         is_hub: whether this is the hub.
+        hub: index of the hub; 0 at first.
         notices: one line for each stranger that was turned away and similar; the owner may log and clear them.
     """
 
     index: int
     size: int
     is_hub: bool
+    hub: int
     notices: deque[str]
 
     def register(self, selector: selectors.BaseSelector) -> None:
         """Keep the star's sockets registered with `selector`; `key.data` is a function without arguments to call when ready."""
 
-    def take(self) -> list[Message | Lost]:
+    def take(self) -> Sequence[Item]:
         """What has come in since the last call, in order of arrival."""
+
+    def keep(self, peers: Iterable[int]) -> None:
+        """Only these peers are in the job any more; the next hub is one of them."""
 
     def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Queue a message: a spoke's to the hub, the hub's to any peer, anyone's to itself; one to a lost peer is dropped."""
@@ -112,7 +144,7 @@ class Star(Protocol):
 class Solo:
     """The star of a job with one agent: no socket, messages to oneself only."""
 
-    index = HUB
+    index = hub = HUB
     size = 1
     is_hub = True
 
@@ -127,6 +159,9 @@ class Solo:
         """Messages to oneself."""
         taken, self._inbox = self._inbox, []
         return taken
+
+    def keep(self, peers: Iterable[int]) -> None:
+        """There is no other peer."""
 
     def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Queue a message to oneself."""

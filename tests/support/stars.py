@@ -14,7 +14,8 @@ from slaunch.channel.door import Door
 from slaunch.channel.hub import Hub
 from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
-from slaunch.channel.star import Lost, Message, Pulse
+from slaunch.channel.star import Item, Lost, Message, Pulse
+from slaunch.channel.succession import Dynasty
 
 SECRET = bytes(range(32))
 IDENTITY = "cluster/42/0/0/0"
@@ -24,19 +25,19 @@ LOCAL = "127.0.0.1"
 class Loop:
     """One selector for several stars; keeps what came in, by star."""
 
-    def __init__(self, *stars: Hub | Spoke) -> None:
+    def __init__(self, *stars: Hub | Spoke | Dynasty) -> None:
         self.selector = selectors.DefaultSelector()
-        self.stars: list[Hub | Spoke] = []
-        self.got: dict[int, list[Message | Lost]] = {}
+        self.stars: list[Hub | Spoke | Dynasty] = []
+        self.got: dict[int, list[Item]] = {}
         for star in stars:
             self.add(star)
 
-    def add(self, star: Hub | Spoke) -> None:
+    def add(self, star: Hub | Spoke | Dynasty) -> None:
         star.register(self.selector)
         self.stars.append(star)
         self.got[id(star)] = []
 
-    def of(self, star: Hub | Spoke) -> list[Message | Lost]:
+    def of(self, star: Hub | Spoke | Dynasty) -> list[Item]:
         return self.got[id(star)]
 
     def run(self, until: Callable[[], object], limit_s: float = 20.0, tick: bool = True) -> None:
