@@ -37,7 +37,9 @@ def layer_of(item: pytest.Item) -> str:
     return os.path.relpath(item.path, HERE).split(os.sep)[0]
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: -LAYERS.index(layer_of(item)))  # the longest first: side by side, all processes end together
     for item in items:
         item.add_marker(layer_of(item))
     chosen = config.getoption("--layers")
