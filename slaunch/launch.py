@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from slaunch.agent.attempts import Again
@@ -13,11 +13,14 @@ from slaunch.agent.policy import restarts
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
+from slaunch.allocation.components import component_of
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
 from slaunch.node.files import problem
+from slaunch.node.health import Health, Subject, scratch
+from slaunch.node.health import look as look_at_health
 from slaunch.node.mempolicy import set_policy
 from slaunch.node.nics import read_listed
 from slaunch.node.ports import Reserved, reserve
@@ -28,6 +31,7 @@ from slaunch.plan.build import build
 from slaunch.plan.commands import commands_of, in_container, interpreter, worker_argv
 from slaunch.plan.modes import find
 from slaunch.plan.notes import notes_of
+from slaunch.plan.parts import here
 from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.meet import Meeting, meet
@@ -104,7 +108,7 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
                 say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
-        further = again(plan, meeting.membership, options, task.allocation, env) if restarts(options) else None
+        further = again(plan, meeting.membership, facts, options, task.allocation, env) if restarts(options) else None
         return supervise(plan, meeting, reserved, options, env, facts.devices, further)
 
 
@@ -119,12 +123,14 @@ def remarks(options: Options) -> tuple[str, ...]:
 
 
 def look(env: Mapping[str, str], options: Options) -> tuple[NodeFacts, Reserved]:
-    """This machine's facts, and its ports held, as the job's mode wants them."""
+    """This machine's facts, and its ports held, as the job's mode and its roles want them."""
     try:
         own = read_listed(options.ips)[0].ip if options.ips else ""
     except SlaunchError:  # `probe` finds it again, and tells it together with the other nodes' problems
         own = ""
-    return probe(env, options, wish=find(options.mode).wish(options, own))
+    component = component_of(env, os.uname().nodename)
+    facts, reserved = probe(env, options, wish=find(options.mode).wish(here(options, component), own))
+    return replace(facts, component=component), reserved
 
 
 def claims(task: Task, options: Options) -> tuple[Problem, ...]:
@@ -158,16 +164,29 @@ def plan_for(  # noqa: PLR0917 - the stages' values
     return build(membership, options, allocation, argv, job, log_dir, attempt, commands_of(options, python, env))
 
 
-def again(plan: Plan, membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]) -> Again:
-    """What further attempts are made from: the facts of the meeting, with new ports where the user does not fix them."""
-    own = membership.facts[membership.rank]
-    fixed = options.start_port or find(options.mode).wish(options, own.addresses[0].ip if options.ips else "").ports
+def again(  # noqa: PLR0917 - the stages' values
+    plan: Plan, membership: Membership, own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str]
+) -> Again:
+    """What further attempts are made from: the facts of the meeting, with new ports where the user does not fix them.
+
+    Args:
+        own: what this node knows of itself; names of devices that are long have been replaced in the membership.
+    """
+    wish = find(options.mode).wish(here(options, own.component), own.addresses[0].ip if options.ips else "")
+    fixed = options.start_port or wish.ports
     return Again(
         membership,
         lambda: Reserved(own.ports, ()) if fixed else reserve(len(own.ports), env),
         lambda members, attempt: plan_for(members, options, allocation, env, plan.job, attempt),
         lambda made, index: crew(made, index, env, options),
+        health_of(own, plan.log_dir, env) if options.health_check else None,
     )
+
+
+def health_of(own: NodeFacts, log_dir: str, env: Mapping[str, str]) -> Callable[[], Health]:
+    """Looks at this node's health."""
+    subject = Subject(own.devices, own.addresses, own.nics, scratch(log_dir, env), own.held)
+    return lambda: look_at_health(subject, env)
 
 
 def job_name(options: Options, allocation: Allocation) -> str:

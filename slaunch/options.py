@@ -15,7 +15,8 @@ class Program:
         target: a script path, a module name or an executable, as typed.
         args: its arguments, untouched.
         kind: "script" (by this interpreter, unbuffered, if it ends in `.py`; else executed), "module" (`-m`), "code" (`-c`),
-            "python" (by this interpreter, whatever its name) or "executable" (executed, whatever its name).
+            "python" (by this interpreter, whatever its name) or "executable" (executed, whatever its name). In a role that names
+            no program "" until the command line's program takes its place.
     """
 
     target: str
@@ -25,19 +26,32 @@ class Program:
 
 @dataclass(frozen=True)
 class Part:
-    """A program for some of the ranks, from the file that `--roles` names.
+    """A role of some of the workers, from the file that `--roles` names.
+
+    Whose it is: the workers with these ranks; or so many on each node of a component; or, in a mode whose workers have roles of
+    their own ("server", "trainer", …), those of the role with this name; else all workers that no other part has.
 
     Attributes:
         name: what it is called in errors, and as ROLE_NAME.
-        ranks: pairs (first, last) of global ranks; () = all that no other part names.
+        ranks: pairs (first, last) of global ranks; () = not told by ranks.
         program: what these workers run.
         env: variables that they get beside the others, as (name, value).
+        workers: number of its workers on each node; -1 = not told.
+        component: number of the component of a heterogeneous job whose nodes it is on; -1 = it is on all nodes.
+        kind: kind of device that its workers need: "cpu" (none) or a kind of `Device`; "" = as without roles.
+        devices: number of devices of each of its workers; -1 = as without roles.
+        cores: physical cores of each of its workers; 0 = an even share of those that are left.
     """
 
     name: str
     ranks: tuple[tuple[int, int], ...]
     program: Program
     env: tuple[tuple[str, str], ...] = ()
+    workers: int = -1
+    component: int = -1
+    kind: str = ""
+    devices: int = -1
+    cores: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ class Options:
         restart_delay_s: wait before the first restart, twice as long before each further one.
         restart_window_s: only restarts within so many seconds count against `max_restarts`; 0 = all.
         no_restart_codes: exit codes of a worker after which there is none.
+        health_check: whether each node's health is looked at before another attempt.
+        exclude_bad: file that lists nodes that have shown a fault, for later jobs; empty = none.
         max_no_progress: attempts in a row without progress after which there is none; 0 = however many.
         nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
         node_rank: number of this node as the user gives it; -1 = not given.
@@ -140,6 +156,8 @@ class Options:
     restart_window_s: float = 0.0
     no_restart_codes: tuple[int, ...] = ()
     max_no_progress: int = 0
+    health_check: bool = True
+    exclude_bad: str = ""
     nnodes: tuple[int, int] = (0, 0)
     node_rank: int = -1
     master: str = ""

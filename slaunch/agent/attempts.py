@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import selectors
 from collections.abc import Callable, Mapping
+from math import inf
 
 from slaunch.agent.aside import Aside
+from slaunch.agent.blame import BadNodes
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew
-from slaunch.agent.events import Event, Planned, Prepare, Prepared, Started, StartFailed
+from slaunch.agent.errand import Errand
+from slaunch.agent.events import Event, MakePlan, Planned, Prepare, Prepared, Started, StartFailed
 from slaunch.agent.journal import Journal
 from slaunch.agent.node_side import HUB
 from slaunch.agent.progress import Progress
@@ -15,11 +19,15 @@ from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
 from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
-from slaunch.frozen import dataclass, replace
+from slaunch.frozen import asdict, dataclass, replace
+from slaunch.node.health import Health
 from slaunch.node.ports import Reserved
 from slaunch.node.values import Problem
 from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.values import Membership
+
+HEALTH_S = 12.0
+"""How long a look at a node's health may take; the hub waits longer."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class Again:
     hold: Callable[[], Reserved]
     plan: Callable[[Membership, int], Plan]
     specs: Callable[[Plan, int], tuple[WorkerSpec, ...]]
+    health: Callable[[], Health] | None = None
+    """Looks at this node's health; may hang. None where the user does not want it."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ class Desk:
     aside: Aside
     journal: Journal
     progress: Progress
+    selector: selectors.BaseSelector
+    bad: BadNodes
 
 
 @dataclass(frozen=True)
@@ -86,14 +98,26 @@ class Attempts:
         self._again = again
         self._desk = desk
         self._env = env
+        self._look: Errand | None = None
+
+    @property
+    def due(self) -> float:
+        """When there is something to do, on the monotonic clock."""
+        return min(self._look.due if self._look else inf, self._desk.bad.due)
+
+    def tick(self, now: float) -> None:
+        """Do it, if it is time."""
+        if self._look:
+            self._look.tick(now)
+        self._desk.bad.tick(now)
 
     @property
     def plan(self) -> Plan:
         """The current one's."""
         return self._current.plan
 
-    def prepare(self, action: Prepare) -> Event:
-        """Put the last attempt away and hold ports."""
+    def prepare(self, action: Prepare) -> None:
+        """Put the last attempt away, look at this node's health and hold ports; the answer comes as an event."""
         self._desk.journal.note("ended", attempt=action.attempt - 1, outcome=action.verdict.outcome)
         self.earlier = (*self.earlier, self._ended(action.attempt - 1, action.verdict))
         if self._own == HUB:
@@ -104,25 +128,44 @@ class Attempts:
         self._desk.silence.renew()
         self._desk.aside.renew()
         self._desk.progress.clear()
-        return self._hold()
+        self._examine()
+
+    def _examine(self) -> None:
+        """The look is over before ports are held: a child that hangs must not hold them, too."""
+        assert self._again is not None
+        if self._look:
+            self._look.close()
+        self._look, health = None, self._again.health
+        if health is None:
+            self._desk.crew.events.append(self._hold(Health()))
+            return
+        work = lambda: asdict(health())  # noqa: E731
+        self._look = Errand(work, self._examined, HEALTH_S, self._desk.selector, self._desk.crew.spared)
+
+    def _examined(self, said: Mapping[str, list[str]] | None) -> None:
+        never = f"the look at its health did not end within {HEALTH_S:g} s: a driver or a file system hangs"
+        found = Health((never,)) if said is None else Health(tuple(said["faults"]), tuple(said["doubts"]))
+        self._desk.journal.note("health", faults=found.faults, doubts=found.doubts)
+        self._desk.crew.events.append(self._hold(found))
 
     def _ended(self, attempt: int, verdict: Verdict) -> Ended:
         now = wall_s()
         began = self._started_s if self.plan.attempt == attempt else now  # else it was stopped before it began
         return Ended(attempt, verdict, self.plan.world, len(self.plan.nodes), began, now)
 
-    def _hold(self) -> Event:
+    def _hold(self, found: Health) -> Event:
         assert self._again is not None
         self._held.release()
         try:
             self._held = self._again.hold()
         except (SlaunchError, OSError) as error:
             return StartFailed(problem_of(error))
-        return Prepared(self._held.ports)
+        return Prepared(self._held.ports, found.faults, found.doubts)
 
-    def make_plan(self, ports: tuple[tuple[int, ...], ...]) -> Event:
+    def make_plan(self, action: MakePlan) -> Event:
         """Make the plan and this node's workers."""
         assert self._again is not None
+        self.members, ports = action.members, action.ports
         known, place = self._again.membership, self.members.index(self._own)
         facts = tuple(replace(known.facts[node], ports=own) for node, own in zip(self.members, ports, strict=True))
         try:
@@ -144,9 +187,16 @@ class Attempts:
         services = frozenset(spec.rank for spec in self._coming.specs if spec.service)
         events.insert(at, Started(self._desk.crew.ranks, services))
 
+    def blame(self, faults: tuple[tuple[int, str], ...]) -> None:
+        """Nodes have shown faults: tell, and remember."""
+        self._desk.bad.add(faults)
+
     def close(self) -> None:
-        """Let go of ports that are held."""
+        """Let go of what is held."""
+        if self._look:
+            self._look.close()
         self._held.release()
+        self._desk.bad.close()
 
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:

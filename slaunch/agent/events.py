@@ -65,18 +65,42 @@ class AgentSaid:
 
 @dataclass(frozen=True)
 class AgentGone:
-    """The connection to another agent is lost for good. `time_s`: seconds since the epoch."""
+    """The connection to another agent is lost for good.
+
+    Attributes:
+        index, why: which agent, and why.
+        time_s: when, seconds since the epoch.
+        heir: it was the hub, and the channel looks for another one: `Succeeded` or `Headless` will follow.
+    """
 
     index: int
     why: str
     time_s: float
+    heir: bool = False
+
+
+@dataclass(frozen=True)
+class Succeeded:
+    """Agent `index`, maybe this one, is the hub now. `proven`: the old one has certainly ended."""
+
+    index: int
+    proven: bool = False
+
+
+@dataclass(frozen=True)
+class Headless:
+    """There is no other hub. `why`: one line."""
+
+    why: str
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """New ports are held; asked for by `Prepare`."""
+    """New ports are held, and the node's health has been looked at; asked for by `Prepare`."""
 
     ports: tuple[int, ...]
+    faults: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +132,8 @@ Event = (
     | SignalArrived
     | AgentSaid
     | AgentGone
+    | Succeeded
+    | Headless
     | Prepared
     | Planned
     | Started
@@ -165,24 +191,34 @@ class Prepare:
         members: its nodes.
         delay_s: it starts so much later, or later still.
         verdict: how the last one ended.
+        leads: this agent is the hub, and tells the user.
     """
 
     attempt: int
     members: tuple[int, ...]
     delay_s: float
     verdict: Verdict
+    leads: bool = False
 
 
 @dataclass(frozen=True)
 class MakePlan:
-    """Make the plan of the new attempt, with these ports of its nodes."""
+    """Make the plan of the new attempt, with these nodes and their ports."""
 
     ports: tuple[tuple[int, ...], ...]
+    members: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class StartWorkers:
     """Start this node's workers of that plan."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Nodes that have shown a fault, and which: tell the user, and remember it for later jobs."""
+
+    faults: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -192,4 +228,4 @@ class Finish:
     verdict: Verdict
 
 
-Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Prepare | MakePlan | StartWorkers | Finish
+Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Prepare | MakePlan | StartWorkers | Blame | Finish

@@ -6,7 +6,7 @@ import signal
 from math import inf
 
 from slaunch.agent import renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Blame, Event, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
@@ -58,6 +58,8 @@ class Hub:
         gone: nodes whose agents are lost for good.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.
+        standby: nodes that are there and wait, as they take no part in this attempt.
+        past: faults that nodes have shown: node and time (monotonic).
     """
 
     hosts: tuple[str, ...]
@@ -80,6 +82,8 @@ class Hub:
     gone: frozenset[int] = frozenset()
     progress: int = -1
     coming: renewal.Coming | None = None
+    standby: frozenset[int] = frozenset()
+    past: tuple[tuple[int, float], ...] = ()
 
 
 Result = tuple[Hub, tuple[Action, ...]]
@@ -116,14 +120,14 @@ def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -
             return replace(hub, silent=without(hub, sender)), ()
         case NodeEnded():
             return on_ended(hub, sender, message, offset_s, now)
-    return hear_more(hub, sender, message, now)
+    return hear_more(hub, sender, message, offset_s, now)
 
 
-def hear_more(hub: Hub, sender: int, message: Message, now: float) -> Result:
+def hear_more(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -> Result:
     """What it says while another attempt is prepared."""
     match message:
         case Ready():
-            return renewal.on_ready(hub, sender, message)
+            return on_ready(hub, sender, message, offset_s, now)
         case PlanMade():
             return on_plan(hub, sender, message, now)
     return hub, ()
@@ -141,14 +145,26 @@ def on_tick(hub: Hub, now: float) -> Result:
     return maybe_hung(hub, now)
 
 
+def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float) -> Result:
+    """A node is ready for another attempt; everybody stops if too few nodes are fit for it."""
+    hub, actions = renewal.on_ready(hub, sender, message, offset_s, now)
+    problem = renewal.unfit(hub, now)
+    if problem is None:
+        return hub, actions
+    return renewal.also(actions, stop_for(hub, problem, now))
+
+
+def stop_for(hub: Hub, problem: Problem, now: float) -> Result:
+    """Everybody stops: another attempt cannot be made."""
+    found = replace(hub.found, problems=((hub.hosts[0], problem),))
+    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+
+
 def on_plan(hub: Hub, sender: int, message: PlanMade, now: float) -> Result:
     """A node has made its plan of another attempt; everybody stops if that differs from the others'."""
     hub, actions = renewal.on_plan(hub, sender, message, now)
     problem = renewal.disagreement(hub)
-    if problem is None:
-        return hub, actions
-    found = replace(hub.found, problems=((hub.hosts[0], problem),))
-    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+    return (hub, actions) if problem is None else stop_for(hub, problem, now)
 
 
 def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
@@ -226,7 +242,7 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
 
 def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:
     """An agent is gone. Once its workers have ended well, that harms nobody in this attempt."""
-    hub = replace(hub, gone=hub.gone | {index})
+    hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index})
     if index not in hub.pending:
         return hub, ()
     lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], why, time_s))
@@ -248,8 +264,7 @@ def maybe_decide(hub: Hub, now: float) -> Result:
 def on_deadline(hub: Hub, now: float) -> Result:
     """Decide with what is known; nodes that have not answered count as lost."""
     if hub.coming is not None and hub.stop_by == inf:
-        found = replace(hub.found, problems=((hub.hosts[0], renewal.unready(hub)),))
-        return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+        return stop_for(hub, renewal.unready(hub), now)
     silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
     hub = replace(hub, gone=hub.gone | hub.pending)
     return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))), now)
@@ -258,9 +273,12 @@ def on_deadline(hub: Hub, now: float) -> Result:
 def give_verdict(hub: Hub, now: float) -> Result:
     """Decide, and have everybody start anew or end."""
     verdict = decide(hub.found)
+    lost = tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost) if verdict.outcome == "lost" else ()
+    blame = (Blame(lost),) if lost else ()
+    hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in lost)))
     hub, final = renewal.another(hub, verdict, now)
     if not final:
-        return renewal.renew(hub, verdict, now)
+        return renewal.also(blame, renewal.renew(hub, verdict, now))
     if renewal.wanted(hub) and verdict.outcome != "success":
         verdict = replace(verdict, final=final)
-    return replace(hub, decided=verdict), (TellAll(Decided(verdict)),)
+    return replace(hub, decided=verdict), (*blame, TellAll(Decided(verdict)))

@@ -17,6 +17,7 @@ from slaunch.agent.events import (
     Action,
     AgentGone,
     AgentSaid,
+    Blame,
     Event,
     Finish,
     Forward,
@@ -108,6 +109,7 @@ class Loop:
         self._serve_crew()
         self._console.tick(now)
         self._aside.tick(now)
+        self._attempts.tick(now)
         while self._star.notices:
             self._journal.note("channel", text=self._star.notices.popleft())
         self._journal.flush()
@@ -124,7 +126,8 @@ class Loop:
     def _timeout_s(self) -> float:
         if self._crew.events:
             return 0.0
-        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, self._console.due, self._silence.due, self._aside.due)
+        beside = min(self._console.due, self._silence.due, self._aside.due, self._attempts.due)
+        due = min(supervisor.wake_at(self.state), self._crew.sweep_due, beside)
         return min(IDLE_S, max(0.0, due - time.monotonic()))
 
     def _serve_crew(self) -> None:
@@ -170,22 +173,24 @@ class Loop:
             case TellAll(message):
                 failpoint("agent.hub_decides" if isinstance(message, Decided) else "agent.hub_orders")
                 self._star.broadcast(pack(message))
-            case Prepare() | MakePlan() | StartWorkers():
+            case Prepare() | MakePlan() | StartWorkers() | Blame():
                 self._renew(action)
             case Finish(verdict):
                 failpoint("agent.before_finish")
                 self.verdict = verdict
 
-    def _renew(self, action: Prepare | MakePlan | StartWorkers) -> None:
+    def _renew(self, action: Prepare | MakePlan | StartWorkers | Blame) -> None:
         """What another attempt needs; the answers are taken like what the crew tells."""
         match action:
             case Prepare():
                 failpoint("agent.preparing")
                 self._silent = False
-                self._crew.events.append(self._attempts.prepare(action))
-            case MakePlan(ports):
+                self._attempts.prepare(action)
+            case MakePlan():
                 failpoint("agent.planning")
-                self._crew.events.append(self._attempts.make_plan(ports))
+                self._crew.events.append(self._attempts.make_plan(action))
             case StartWorkers():
                 failpoint("agent.starting_anew")
                 self._attempts.start()
+            case Blame(faults):
+                self._attempts.blame(faults)

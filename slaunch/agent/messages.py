@@ -6,6 +6,7 @@
                    NodeEnded                              when nothing of the node's workers is left
                    Ready, PlanMade                        while another attempt is prepared: see `agent.renewal`
                    Remark, Used                           news that no decision depends on
+                   Follows                                to a new hub, before all that the old one was told
     hub → spokes   StopWorkers                            everybody stops
                    NewAttempt, Ports, Begin               another attempt, instead of the verdict
                    Decided                                the verdict: everybody ends with it
@@ -15,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from slaunch.agent.policy import Record
 from slaunch.agent.values import Failure, Look, Lost, Peak, Stopped, Stuck, Verdict
-from slaunch.frozen import asdict, dataclass
+from slaunch.frozen import asdict, dataclass, field
 from slaunch.node.values import Problem
 
 TYPE_CHECKING = False
@@ -105,26 +107,31 @@ class StopWorkers:
 
 @dataclass(frozen=True)
 class NewAttempt:
-    """All workers have ended as `verdict` says; those of the nodes in `members` will start anew in `delay_s` or later."""
+    """All workers have ended as `verdict` says; those of the nodes in `members` that are fit will start anew in `delay_s` or
+    later. `record`: what has been, for the case that another agent has to go on from here; times are relative to now."""
 
     attempt: int
     members: tuple[int, ...]
     delay_s: float
     verdict: Verdict
+    record: Record = field(default_factory=Record)
 
 
 @dataclass(frozen=True)
 class Ready:
-    """Nothing of the last attempt is left on a node, and it holds new ports."""
+    """Nothing of the last attempt is left on a node, and it holds new ports. `faults`, `doubts`: as in `node.health`."""
 
     ports: tuple[int, ...]
+    faults: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ports:
-    """The new ports of all members, in their order."""
+    """The new ports of all members, in their order. A node that is none of them waits."""
 
     ports: tuple[tuple[int, ...], ...]
+    members: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,23 @@ class PlanMade:
 @dataclass(frozen=True)
 class Begin:
     """All plans are the same: start the workers."""
+
+
+@dataclass(frozen=True)
+class Follows:
+    """A node has come to the new hub.
+
+    Attributes:
+        attempt: number of the last attempt that it knows of.
+        agents: who stood together when that was prepared.
+        members: nodes of the last attempt that ran.
+        record: as in `NewAttempt`.
+    """
+
+    attempt: int
+    agents: tuple[int, ...]
+    members: tuple[int, ...]
+    record: Record
 
 
 @dataclass(frozen=True)
@@ -162,6 +186,7 @@ Message = (
     | Ports
     | PlanMade
     | Begin
+    | Follows
     | Decided
 )
 
@@ -203,6 +228,10 @@ def _verdict(fields: dict[str, Any]) -> Verdict:
     )
 
 
+def _record(fields: dict[str, Any]) -> Record:
+    return Record(**{**fields, "restarts": tuple(fields["restarts"])})
+
+
 def _stuck(entries: list[dict[str, Any]]) -> tuple[Stuck, ...]:
     return tuple(Stuck(**entry) for entry in entries)
 
@@ -221,10 +250,13 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "Used": lambda fields: Used(tuple(Peak(**peak) for peak in fields["peaks"])),
     "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
     "NewAttempt": lambda fields: NewAttempt(
-        fields["attempt"], tuple(fields["members"]), fields["delay_s"], _verdict(fields["verdict"])
+        fields["attempt"], tuple(fields["members"]), fields["delay_s"], _verdict(fields["verdict"]), _record(fields["record"])
     ),
-    "Ready": lambda fields: Ready(tuple(fields["ports"])),
-    "Ports": lambda fields: Ports(tuple(map(tuple, fields["ports"]))),
+    "Follows": lambda fields: Follows(
+        fields["attempt"], tuple(fields["agents"]), tuple(fields["members"]), _record(fields["record"])
+    ),
+    "Ready": lambda fields: Ready(tuple(fields["ports"]), tuple(fields["faults"]), tuple(fields["doubts"])),
+    "Ports": lambda fields: Ports(tuple(map(tuple, fields["ports"])), tuple(fields["members"])),
     "PlanMade": lambda fields: PlanMade(**fields),
     "Begin": lambda fields: Begin(),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),

@@ -5,7 +5,7 @@
        └──► clearing ◄──────────┤        clearing: the workers are gone, what they left behind is not
                 └──► ended ◄────┘        ended: nothing is left; the hub is told, the verdict awaited
                        │                 waiting: another attempt is being prepared; then it is running again
-                       └──► waiting
+                       └──► waiting ──► idle        idle: the attempt begins without this node
 """
 
 from __future__ import annotations
@@ -82,6 +82,9 @@ SPOKEN = 4
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU})
 PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
+
+AT_REST = ("ended", "waiting", "idle")
+"""Phases in which the node has no workers."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +168,8 @@ def on_prepared(node: Node, event: Event) -> Result:
     match event:
         case Started(ranks, services):
             return replace(node, phase="running", alive=ranks, services=services, deadline=inf), ()
-        case Prepared(ports) if node.phase == "waiting":
-            return node, (Tell(HUB, Ready(ports)),)
+        case Prepared(ports, faults, doubts) if node.phase == "waiting":
+            return node, (Tell(HUB, Ready(ports, faults, doubts)),)
         case Planned(digest) if node.phase == "waiting":
             return node, (Tell(HUB, PlanMade(digest)),)
     return node, ()
@@ -185,10 +188,12 @@ def hear(node: Node, message: Message, now: float) -> Result:
 def hear_more(node: Node, message: Message, now: float) -> Result:
     """What the hub says while another attempt is prepared."""
     match message:
-        case NewAttempt() if node.phase == "ended":
+        case NewAttempt() if node.phase in ("ended", "idle"):
             return get_ready(node, message, now)
-        case Ports(ports) if node.phase == "waiting":
-            return node, (MakePlan(ports),)
+        case Ports(ports, members) if node.phase == "waiting":
+            if node.index not in members:  # it is not fit, and may be for a later attempt
+                return replace(node, phase="idle", deadline=inf), ()
+            return node, (MakePlan(ports, members),)
         case Begin() if node.phase == "waiting":
             return node, (StartWorkers(),)
     return node, ()
@@ -266,7 +271,7 @@ def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
         return replace(node, phase="stopping", stopped=True, deadline=sooner), (SignalWorkers(number),)
     if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
         return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
-    if node.phase == "waiting":
+    if node.phase in ("waiting", "idle"):
         return end(replace(node, stopped=True), now)
     if node.phase == "ended" and not node.stopped:
         return replace(node, stopped=True, deadline=now + answer_s(node)), ()
@@ -301,7 +306,7 @@ def conclude(node: Node, verdict: Verdict, now: float) -> Result:
     if node.verdict is not None:
         return node, ()
     node = replace(node, verdict=verdict)
-    if node.phase in ("ended", "waiting"):
+    if node.phase in AT_REST:
         return node, (Finish(verdict),)
     if node.phase == "killing":
         return node, ()
@@ -313,7 +318,7 @@ def on_hub_gone(node: Node, why: str, time_s: float, now: float) -> Result:
     if node.verdict is not None:
         return node, ()
     node = replace(node, verdict=lost_hub(node, Lost(HUB, node.hub_host, why, time_s)))
-    if node.phase in ("ended", "waiting"):
+    if node.phase in AT_REST:
         assert node.verdict is not None
         return node, (Finish(node.verdict),)
     if node.abrupt and node.phase != "killing":

@@ -1,7 +1,7 @@
 """The hub's part in another attempt, as a pure machine: from the end of one to the start of the next.
 
     hub → nodes   NewAttempt         all has ended; hold new ports
-    nodes → hub   Ready              here they are
+    nodes → hub   Ready              here they are, and what was found of the node's health
     hub → nodes   Ports              everybody's
     nodes → hub   PlanMade           the digest of the plan made of them
     hub → nodes   Begin              they are all the same: start
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from slaunch.agent.events import Action, TellAll
+from slaunch.agent.events import Action, Blame, TellAll
+from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
 from slaunch.agent.policy import MEANING, refusal, wait_s, with_end
 from slaunch.agent.values import Verdict
@@ -38,11 +39,13 @@ class Coming:
         begin_at: when it may start, monotonic.
         ports: each node's new ports, by node, as far as they are known.
         digests: digest of the plan that each node made.
+        shown: what was found of each node's health.
     """
 
     begin_at: float
     ports: tuple[tuple[int, tuple[int, ...]], ...] = ()
     digests: tuple[tuple[int, str], ...] = ()
+    shown: tuple[Shown, ...] = ()
 
 
 def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
@@ -52,13 +55,13 @@ def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
         return hub, f"no restart after {MEANING['signal']}"
     if now >= hub.limit_at:
         return hub, f"no restart after {MEANING['time']}"
-    left = len(left_of(hub))
-    return hub, refusal(hub.policy, hub.record, verdict, left, len(hub.members) - left, now)
+    lost = sum(node in hub.gone for node in hub.members)
+    return hub, refusal(hub.policy, hub.record, verdict, len(left_of(hub)), lost, now)
 
 
 def left_of(hub: Hub) -> tuple[int, ...]:
-    """The nodes that are not lost."""
-    return tuple(node for node in hub.members if node not in hub.gone)
+    """The nodes that are not lost, those that wait included."""
+    return tuple(node for node in sorted(hub.standby.union(hub.members)) if node not in hub.gone)
 
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
@@ -66,12 +69,13 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
     if verdict.outcome != "lost":
         hub = replace(hub, record=replace(hub.record, restarts=(*hub.record.restarts, now)))
     members = left_of(hub)
-    delay_s = wait_s(hub.policy, hub.record, len(hub.members) - len(members))
+    delay_s = wait_s(hub.policy, hub.record, sum(node in hub.gone for node in hub.members))
     hub = replace(
         hub,
         attempt=hub.attempt + 1,
         members=members,
         pending=frozenset(members),
+        standby=frozenset(),
         clients=hub.all_clients & frozenset(members),
         found=Findings(),
         stop_by=float("inf"),
@@ -83,15 +87,49 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
     return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict)),)
 
 
-def on_ready(hub: Hub, sender: int, message: Ready) -> Result:
-    """A node has new ports; once all have, everybody is told of all."""
+def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float) -> Result:
+    """A node has new ports; once all have, everybody is told who takes part, and of their ports."""
     if hub.coming is None or hub.stop_by < float("inf"):
         return hub, ()
     ports = (*hub.coming.ports, (sender, message.ports))
-    hub = replace(hub, coming=replace(hub.coming, ports=ports))
+    shown = (*hub.coming.shown, Shown(sender, message.faults, message.doubts, offset_s))
+    hub = replace(hub, coming=replace(hub.coming, ports=ports, shown=shown))
     if len(ports) < len(hub.members):
         return hub, ()
-    return hub, (TellAll(Ports(tuple(of_node for _, of_node in sorted(ports)))),)
+    return with_fit(hub, now)
+
+
+def with_fit(hub: Hub, now: float) -> Result:
+    """All have shown their health: those that are fit take part, the others wait. `unfit` tells where too few are."""
+    coming = hub.coming
+    assert coming is not None
+    shown = sorted(coming.shown, key=lambda each: each.node)
+    choice = choose(shown, hub.past, hub.policy.least, now)
+    faults = tuple((each.node, each.faults[0]) for each in shown if each.faults)
+    blame = (Blame(choice.left_out),) if choice.left_out else ()
+    hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in faults)))
+    if not choice.members:
+        return hub, blame
+    members = choice.members
+    ports = {node: of_node for node, of_node in coming.ports if node in members}
+    hub = replace(
+        hub,
+        members=members,
+        pending=frozenset(members),
+        standby=frozenset(each.node for each in shown).difference(members),
+        clients=hub.all_clients.intersection(members),
+        coming=replace(coming, ports=tuple(ports.items())),
+    )
+    return hub, (*blame, TellAll(Ports(tuple(ports[node] for node in members), members)))
+
+
+def unfit(hub: Hub, now: float) -> Problem | None:
+    """Why there can be no other attempt, once all have shown their health: too few nodes are fit."""
+    coming = hub.coming
+    if coming is None or len(coming.shown) < len(hub.members) or coming.digests:
+        return None
+    choice = choose(sorted(coming.shown, key=lambda each: each.node), hub.past, hub.policy.least, now)
+    return None if choice.members else too_few(choice, len(coming.shown), hub.policy.least, hub.hosts)
 
 
 def on_plan(hub: Hub, sender: int, message: PlanMade, now: float) -> Result:
@@ -143,6 +181,11 @@ def unready(hub: Hub) -> Problem:
         f"no answer within {PREPARE_S:g} s from node {names} ({len(silent)} in all)",
         "look at the agents' logs in the directory of the logs",
     )
+
+
+def also(first: tuple[Action, ...], result: Result) -> Result:
+    """`first`, then the actions of `result`."""
+    return result[0], first + result[1]
 
 
 def wanted(hub: Hub) -> bool:

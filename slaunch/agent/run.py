@@ -12,6 +12,7 @@ from math import inf
 from slaunch.agent import supervisor
 from slaunch.agent.aside import Aside
 from slaunch.agent.attempts import Again, Attempts, Desk, Made
+from slaunch.agent.blame import BadNodes, Book
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
@@ -81,7 +82,9 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         with selectors.DefaultSelector() as selector:
             crew = Crew(place, selector, mark, guardian, watch, progress)
             silence = Silence(options.hang_timeout_s, own_node, place.host)
-            desk = Desk(crew, console, silence, aside, journal, progress)
+            desk = Desk(
+                crew, console, silence, aside, journal, progress, selector, bad_nodes(plan, options, aside, selector, crew)
+            )
             attempts = Attempts(Made(plan, own_node, specs), own_node, again, desk, env)
             aside.attend(crew, selector, {**base_env, MARK: mark}, devices)
             try:
@@ -114,6 +117,11 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     return replace(told, peaks=aside.peaks())
 
 
+def bad_nodes(plan: Plan, options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew) -> BadNodes:
+    """Where nodes that have shown a fault are told of."""
+    return BadNodes(Book(options.exclude_bad, plan.job), hosts_of(plan), aside.announce, selector, crew.spared)
+
+
 def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
     """Where a hang may have to be explained, Python's fault handler tells on SIGABRT where every thread was."""
     return {"PYTHONFAULTHANDLER": "1", **env} if options.hang_timeout_s else env
@@ -142,7 +150,7 @@ def report(  # noqa: PLR0917 - what there is to tell
     """
     verdict = replace(verdict, lost=tuple(replace(gone, host=plan.nodes[gone.node].host) for gone in verdict.lost))
     gone = {lost.node for lost in verdict.lost}
-    speaker = min((node for node in attempts.members if node not in gone), default=0)
+    speaker = min((node for node in (HUB, *attempts.members) if node not in gone), default=HUB)
     return RunReport(
         verdict,
         verdict.code,

@@ -171,6 +171,21 @@ ROWS: tuple[Row, ...] = (
         "K",
         "end the job when K attempts in a row have got no further, by what the program tells (default: never)",
     ),
+    Row(
+        ("--health-check",),
+        "health_check",
+        truth,
+        "BOOL",
+        "before another attempt, look at each node's devices, network, folders and clock, and do without those that are not fit "
+        "(default: true)",
+    ),
+    Row(
+        ("--exclude-bad",),
+        "exclude_bad",
+        filled,
+        "FILE",
+        'keep a list of nodes that were lost or not fit, with a growing cooldown, for `sbatch --exclude="$(cat FILE)"`',
+    ),
     Row(("--time-limit",), "time_limit_s", seconds, "SECONDS", "end the job after so long (default: never)"),
     Row(("--bind",), "bind", str, "POLICY", "CPU binding of workers: auto, numa, core, none, map:…, mask:… (default: auto)"),
     Row(
@@ -202,7 +217,13 @@ ROWS: tuple[Row, ...] = (
         "'COMMAND'",
         "command in front of each worker's, e.g. 'apptainer exec --nv image.sif'",
     ),
-    Row(("--roles",), "parts", roles, "FILE", "TOML or JSON file with a program for each range of ranks, instead of PROGRAM"),
+    Row(
+        ("--roles",),
+        "parts",
+        roles,
+        "FILE",
+        "TOML or JSON file that gives workers different programs, arguments, devices and cores",
+    ),
     Row(("--server-num",), "server_num", natural, "N", "servers on each node (mode ps)"),
     Row(("--trainer-num",), "trainer_num", natural, "N", "trainers on each node (mode ps)"),
     Row(("--servers",), "servers", words, "IP:PORT,…", "endpoints of all servers, instead of their number"),
@@ -268,14 +289,16 @@ def settle(program: Program | None, values: Mapping[str, Value], notes: Sequence
     """The values as `Options`.
 
     Raises:
-        UsageError: there is no program, or one beside a file of roles.
+        UsageError: there is no program, or it does not fit the roles.
     """
-    parts = values["parts"].value if "parts" in values else ()
-    if isinstance(parts, tuple) and parts:
-        if program is not None:
-            seen = f"{values['parts'].source} and the program {program.target}"
-            raise UsageError("decide what the workers run", seen, "leave one of them out")
-        program = parts[0].program
+    if "parts" in values:
+        from slaunch.cli.roles import with_program
+
+        given = values["parts"]
+        mode = str(values["mode"].value) if "mode" in values else Options.mode
+        parts = with_program(given.value, program, mode, given.source)  # type: ignore[arg-type]
+        values = {**values, "parts": Value(parts, given.source)}
+        program = program or parts[0].program
     if program is None:
         raise UsageError(
             "start workers", "no program on the command line", "name a script: slaunch [options] train.py [its options]"

@@ -83,6 +83,7 @@ def probe(env: Mapping[str, str], options: Options, root: str = "/", wish: Wish 
         nics=read_nics(devices, root) if options.nics != "none" else (),
         packages=cpus.cores.packages,
         reach_packages=cpus.reach.packages,
+        held=found.held,
     )
     return facts, reserved
 

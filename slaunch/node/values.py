@@ -111,6 +111,8 @@ class NodeFacts:
         memory_policy: the memory policy that this task has been started with, in the kernel's word, e.g. "default".
         nics: network cards for the workers' own traffic, by name; () without devices.
         packages, reach_packages: package (socket) of each of `cores` and of `reach`; -1 if the system does not say.
+        held: devices, by unique name, with the processes that compute on them already.
+        component: number of the component of a heterogeneous job that this node belongs to; -1 = the job has none.
     """
 
     host: str
@@ -142,6 +144,8 @@ class NodeFacts:
     nics: tuple[Nic, ...] = ()
     packages: tuple[int, ...] = ()
     reach_packages: tuple[int, ...] = ()
+    held: tuple[tuple[str, int], ...] = ()
+    component: int = -1
 
 
 @dataclass(frozen=True)

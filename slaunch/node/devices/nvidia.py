@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from slaunch.errors import DeviceError
 from slaunch.node.devices.nvml import Driver, Unit, read_driver
@@ -52,7 +52,8 @@ def of_list(listed: tuple[str, ...], driver: Driver, env: Mapping[str, str]) -> 
         *checked(listed, env),
     )
     held = [(label, units[0]) for label, units in matched if len(units) == 1]
-    return Found("gpu", devices, VARIABLE, (*mixed(driver, env), *sliced(devices), *in_use(held)), problems)
+    notes = (*mixed(driver, env), *sliced(devices), *in_use(held))
+    return Found("gpu", devices, VARIABLE, notes, problems, holders_of(units[0] for _, units in matched if len(units) == 1))
 
 
 def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
@@ -63,7 +64,12 @@ def of_driver(driver: Driver, env: Mapping[str, str]) -> Found:
     labels = [each.label for each in devices]
     problems = (*((faulty(faults),) if faults else ()), *checked(labels, env))
     notes = (*mixed(driver, env), *sliced(devices), *in_use(list(zip(labels, usable, strict=True))))
-    return Found("gpu", devices, "", notes, problems)
+    return Found("gpu", devices, "", notes, problems, holders_of(usable))
+
+
+def holders_of(units: Iterable[Unit]) -> tuple[tuple[str, int], ...]:
+    """GPUs and the processes that compute on them."""
+    return tuple((unit.uuid, pid) for unit in units for pid, _ in unit.held)
 
 
 def match(label: str, units: Sequence[Unit]) -> list[Unit]:

@@ -30,6 +30,7 @@ class Found:
         variable: the variable that made the visible list; "" if all are visible.
         notes: what the user may want to know.
         problems: contradictions that must stop the launch.
+        held: devices, by unique name, with the processes that compute on them already.
     """
 
     kind: str
@@ -37,3 +38,4 @@ class Found:
     variable: str = ""
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    held: tuple[tuple[str, int], ...] = ()

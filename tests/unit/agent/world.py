@@ -13,6 +13,7 @@ from slaunch.agent import supervisor
 from slaunch.agent.events import (
     AgentGone,
     AgentSaid,
+    Blame,
     Event,
     Finish,
     Forward,
@@ -109,6 +110,9 @@ class World:
         self.odd_plans: set[int] = set()  # nodes that make another plan than the others
         self.portless: set[int] = set()  # nodes that find no new ports
         self.mute: set[int] = set()  # nodes that never get ready
+        self.faults: dict[int, tuple[str, ...]] = {}  # what a look at the health of nodes finds
+        self.doubts: dict[int, tuple[str, ...]] = {}
+        self.blamed: list[tuple[float, int, str]] = []
         self.agents = [self._agent(i, per_node) for i in range(nodes)]
 
     def _agent(self, index: int, per_node: int) -> Agent:
@@ -209,6 +213,8 @@ class World:
                 self._say_all(agent, message)
             case Prepare() | MakePlan() | StartWorkers():
                 self._renew(agent, action)
+            case Blame(faults):
+                self.blamed += [(self.now, node, why) for node, why in faults]
             case Finish(verdict):
                 agent.verdict = verdict
                 agent.finished_at = self.now
@@ -218,8 +224,8 @@ class World:
         match action:
             case Prepare():
                 self._prepare(agent, action)
-            case MakePlan(ports):
-                agent.ports = ports
+            case MakePlan(ports, members):
+                agent.ports, agent.members = ports, members
                 odd = agent.index if agent.index in self.odd_plans else ""
                 self.at(self.now + 0.001, lambda: self.feed(agent, Planned(f"{agent.attempt} {ports} {odd}")))
             case StartWorkers():
@@ -233,7 +239,9 @@ class World:
         agent.members, agent.attempt = action.members, action.attempt
         agent.sweeping = agent.killing = False
         failed = StartFailed(Problem(73, "hold", "no port", "free some"))
-        answer = failed if agent.index in self.portless else Prepared((1000 * agent.attempt + agent.index,))
+        faults, doubts = self.faults.get(agent.index, ()), self.doubts.get(agent.index, ())
+        made = Prepared((1000 * agent.attempt + agent.index,), faults, doubts)
+        answer = failed if agent.index in self.portless else made
         if agent.index not in self.mute:
             self.at(self.now + 0.001, lambda: self.feed(agent, answer))
 

@@ -1,0 +1,97 @@
+"""Nodes that have shown a fault: said to the user, and kept in the file that the user names for later jobs."""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+
+from slaunch.agent.errand import Errand
+from slaunch.badnodes import LOCK_S, Fault, add
+from slaunch.clock import wall_s
+from slaunch.frozen import dataclass
+
+LOST = "lost: "
+"""How the reason of a lost node begins; the user is told of it where the attempt's end is."""
+WRITE_S = LOCK_S + 10.0
+"""How long the file may take: another job may hold it, and its file server may be slow."""
+
+
+@dataclass(frozen=True)
+class Book:
+    """The user's file, "" = none; and the job's name, for the entries."""
+
+    path: str
+    job: str
+
+
+class BadNodes:
+    """What the hub's agent does with them.
+
+    Args:
+        book: where they are kept.
+        hosts: host names by node, as the scheduler knows them.
+        say: tells the user a line.
+        selector: the agent's.
+        spared: process ids that are no worker's.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        hosts: Sequence[str],
+        say: Callable[[str], None],
+        selector: selectors.BaseSelector,
+        spared: set[int],
+    ) -> None:
+        self._path, self._job = book.path, book.job
+        self._hosts = hosts
+        self._say = say
+        self._selector = selector
+        self._spared = spared
+        self._errands: list[Errand] = []
+
+    @property
+    def due(self) -> float:
+        """When there is something to do, on the monotonic clock."""
+        return min((errand.due for errand in self._errands), default=inf)
+
+    def tick(self, now: float) -> None:
+        """Do it, if it is time."""
+        for errand in self._errands:
+            errand.tick(now)
+        self._errands = [errand for errand in self._errands if not errand.over]
+
+    def add(self, nodes: Sequence[tuple[int, str]]) -> None:
+        """These nodes have shown these faults."""
+        for node, why in nodes:
+            if not why.startswith(LOST):
+                self._say(f"node {node} ({self._hosts[node]}) is left out: {why}")
+        if not self._path:
+            return
+        now = wall_s()
+        faults = tuple(Fault(self._hosts[node], now, why, self._job) for node, why in nodes)
+        work = partial(written, self._path, faults, now)
+        self._errands.append(Errand(work, self._done, WRITE_S, self._selector, self._spared))
+
+    def close(self) -> None:
+        """Wait until the file is written."""
+        for errand in self._errands:
+            errand.finish()
+        self._errands.clear()
+
+    def _done(self, said: object) -> None:
+        if said != "":
+            self._say(str(said or f"keep the list of bad nodes in {self._path}: not done within {WRITE_S:g} s"))
+
+
+def written(path: str, faults: Sequence[Fault], now_s: float) -> str:
+    """Write them; why that was not possible, "" if it was."""
+    from slaunch.errors import OutputError
+
+    try:
+        add(path, faults, now_s)
+    except OutputError as error:
+        return f"cannot {error.wanted}: {error.seen}"
+    return ""
