@@ -15,7 +15,7 @@ from slaunch.frozen import dataclass, replace
 from slaunch.launch import current, look, plan_for
 from slaunch.node.devices.links import read_links
 from slaunch.options import Options
-from slaunch.plan.assume import assume
+from slaunch.plan.assume import as_components, assume
 from slaunch.plan.binding import POLICIES
 from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
@@ -143,7 +143,7 @@ def foresee(options: Options, standing: Task | Shell, env: Mapping[str, str], li
     if live and isinstance(standing, Task) and standing.slot.size > 1:
         with meet(standing, facts, options, env, lambda line: None) as meeting:
             return plan_for(meeting.membership, options, standing.allocation, env), meeting.membership
-    everyone = assume(standing, facts)
+    everyone = as_components(standing, options, assume(standing, facts))
     rank = standing.slot.rank if isinstance(standing, Task) else 0
     membership = Membership(everyone, rank, 0, "none", "assumed: every node like this one, ports chosen at the start", b"")
     return plan_for(membership, options, standing.allocation, env), membership

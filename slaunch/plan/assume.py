@@ -5,6 +5,9 @@ from __future__ import annotations
 from slaunch.allocation.values import Shell, Task
 from slaunch.frozen import replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
+from slaunch.options import Options
+from slaunch.plan.modes import find
+from slaunch.plan.parts import here
 
 
 def assume(standing: Task | Shell, facts: NodeFacts) -> tuple[NodeFacts, ...]:
@@ -29,6 +32,20 @@ def assume(standing: Task | Shell, facts: NodeFacts) -> tuple[NodeFacts, ...]:
         for host, count in zip(hosts, counts, strict=True)
         for _ in range(count)
     )
+
+
+def as_components(standing: Task | Shell, options: Options, everyone: tuple[NodeFacts, ...]) -> tuple[NodeFacts, ...]:
+    """The same, with the components that the nodes of a heterogeneous job's shell belong to, and the roles' workers there."""
+    if isinstance(standing, Task) or not standing.shape.parts:
+        return everyone
+    indices = [index for index, part in enumerate(standing.shape.parts) for _ in range(part.nodes)]
+    return tuple(placed(facts, index, options) for facts, index in zip(everyone, indices, strict=True))
+
+
+def placed(facts: NodeFacts, component: int, options: Options) -> NodeFacts:
+    """A node as one of that component."""
+    workers = find(options.mode).wish(here(options, component), "").workers or facts.workers
+    return replace(facts, component=component, workers=workers, ports=(0,) * (workers + SPARE_PORTS))
 
 
 def places(standing: Task | Shell) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from slaunch.allocation.values import Allocation
 from slaunch.errors import PlanError
 from slaunch.frozen import dataclass, replace
 from slaunch.node.values import SPARE_PORTS, Address, NodeFacts
 from slaunch.options import Options
-from slaunch.plan.binding import Binding, bind
+from slaunch.plan.binding import Binding
 from slaunch.plan.commands import check_commands
 from slaunch.plan.devices import Shares, shares_of_node, shares_of_tasks
 from slaunch.plan.digest import digest
@@ -17,6 +18,8 @@ from slaunch.plan.endpoints import choose
 from slaunch.plan.memory import Memory, of_node, of_tasks
 from slaunch.plan.modes import Cast, check_layout, contracts_of, find
 from slaunch.plan.nics import Cards, cards_of
+from slaunch.plan.parts import Owners, devices_wanted, owners, tried, with_ranks
+from slaunch.plan.portions import bind_portions
 from slaunch.plan.threads import threads_of_tasks
 from slaunch.plan.values import Command, NodePlan, Plan
 from slaunch.rendezvous.values import Membership
@@ -66,10 +69,14 @@ def build(  # noqa: PLR0917 - every stage's result, in the order of the stages
     layout = "task" if any(len(machine.tasks) > 1 for machine in machines) else "agent"
     mode = find(options.mode)
     check_layout(mode, layout)
-    addresses = choose([machine.tasks[0] for machine in machines], options.network)
-    nodes = tuple(_as_tasks(machines, addresses, options) if layout == "task" else _as_agents(machines, addresses, options))
-    nodes = _with_parts(nodes, mode.cast([machine.tasks[0] for machine in machines], options))
-    world = sum(len(node.ranks) for node in nodes)
+    firsts = [machine.tasks[0] for machine in machines]
+    addresses = choose(firsts, options.network)
+    casts = mode.cast(firsts, options)
+    ranks = tuple(machine.ranks for machine in machines) if layout == "task" else _block_wise(firsts)
+    owned, commands = _owned(firsts, ranks, casts, options, commands)
+    share_out = _as_tasks if layout == "task" else _as_agents
+    nodes = _with_parts(tuple(share_out(machines, addresses, options, ranks, owned)), casts)
+    world = sum(map(len, ranks))
     check_commands(commands, world)
     plan = Plan(
         job=job or options.job_id or allocation.job or "slaunch",
@@ -105,31 +112,65 @@ def group(facts: Sequence[NodeFacts]) -> tuple[Machine, ...]:
     )
 
 
-def _as_agents(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
-    """Layout "agent": block-wise ranks, as many workers on a node as its agent wants."""
-    first = 0
-    for machine, address in zip(machines, addresses, strict=True):
+def _block_wise(firsts: Sequence[NodeFacts]) -> tuple[tuple[int, ...], ...]:
+    """Ranks of each node in layout "agent": as many workers on a node as its agent wants, node after node."""
+    counts = [_workers(facts) for facts in firsts]
+    starts = accumulate(counts, initial=0)
+    return tuple(tuple(range(start, start + count)) for start, count in zip(starts, counts, strict=False))
+
+
+def _owned(
+    firsts: Sequence[NodeFacts],
+    ranks: Sequence[tuple[int, ...]],
+    casts: Sequence[Cast],
+    options: Options,
+    commands: tuple[Command, ...],
+) -> tuple[tuple[Owners, ...], tuple[Command, ...]]:
+    """The user's role of each worker of each node, and the roles' commands with all their ranks."""
+    if not options.parts:
+        return ((),) * len(firsts), commands
+    known = frozenset(role for cast in casts for role in cast.roles)
+    nodes = zip(firsts, ranks, casts, strict=True)
+    owned = tuple(owners(options, facts, own, cast.roles, known) for facts, own, cast in nodes)
+    whose = {rank: part for own, parts in zip(ranks, owned, strict=True) for rank, part in zip(own, parts, strict=True)}
+    return owned, with_ranks(commands, options, whose, known)
+
+
+def _as_agents(
+    machines: Sequence[Machine],
+    addresses: Sequence[Address],
+    options: Options,
+    ranks: Sequence[tuple[int, ...]],
+    owned: Sequence[Owners],
+) -> Iterator[NodePlan]:
+    """Layout "agent": the agent starts the workers and shares out the node's devices and CPUs."""
+    for machine, address, own, parts in zip(machines, addresses, ranks, owned, strict=True):
         facts = machine.tasks[0]
-        count = _workers(facts)
-        ranks = tuple(range(first, first + count))
-        dealt = shares_of_node(facts, options)
-        bound = bind(facts, dealt[0], options.bind)
+        count = len(own)
+        dealt = shares_of_node(facts, options, devices_wanted(parts, facts))
+        cores = [part.cores if part else 0 for part in parts]
+        bound = bind_portions(facts, dealt[0], options.bind, cores, tried(parts, facts))
         memory = of_node(facts, bound.cpus, options.bind_memory)
         cards = cards_of((facts,) * count, dealt[0], bound.cpus, options.nics)
-        yield _node(machine, address, ranks, facts.ports[:count], dealt, bound, memory, cards)
-        first += count
+        yield _node(machine, address, own, facts.ports[:count], dealt, bound, memory, cards)
 
 
-def _as_tasks(machines: Sequence[Machine], addresses: Sequence[Address], options: Options) -> Iterator[NodePlan]:
-    """Layout "task": the tasks are the workers."""
-    for machine, address in zip(machines, addresses, strict=True):
+def _as_tasks(
+    machines: Sequence[Machine],
+    addresses: Sequence[Address],
+    options: Options,
+    ranks: Sequence[tuple[int, ...]],
+    owned: Sequence[Owners],
+) -> Iterator[NodePlan]:
+    """Layout "task": the tasks are the workers, with the CPUs that the scheduler gave them."""
+    for machine, address, own, parts in zip(machines, addresses, ranks, owned, strict=True):
         _check_count(machine, options)
         ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
-        dealt = shares_of_tasks(machine.tasks, options)
+        dealt = shares_of_tasks(machine.tasks, options, devices_wanted(parts, machine.tasks[0]))
         bound = threads_of_tasks(machine.tasks)
         memory = of_tasks(machine.tasks, options.bind_memory)
         cards = cards_of(machine.tasks, dealt[0], bound.cpus, options.nics)
-        yield _node(machine, address, machine.ranks, ports, dealt, bound, memory, cards)
+        yield _node(machine, address, own, ports, dealt, bound, memory, cards)
 
 
 def _node(  # noqa: PLR0917 - one value each from address choice, ranks, ports, devices, CPUs, memory and cards

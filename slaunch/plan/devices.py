@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from slaunch.errors import SlaunchError
+from slaunch.errors import DeviceError, SlaunchError
+from slaunch.frozen import replace
 from slaunch.node.devices.choose import assign
 from slaunch.node.values import Device, NodeFacts
 from slaunch.options import Options
@@ -26,16 +27,26 @@ MASKS: Mapping[str, tuple[str, ...]] = {
 """Visible-list variables by kind of device. The first is used where the node had none; if one is written, the others go (P50)."""
 
 
+HIDDEN = ("",)
+"""The labels of a list that hides every device."""
+
 Shares = tuple[tuple[Devices, ...], tuple[tuple[str, ...], ...]]
 """By local rank: the worker's devices, and the labels that its visible list is rewritten to; () = all lists stay as found."""
 
 
-def shares_of_node(facts: NodeFacts, options: Options) -> Shares:
+def shares_of_node(facts: NodeFacts, options: Options, wanted: Sequence[int] = ()) -> Shares:
     """Layout "agent": what each worker of this node gets. One worker gets all devices; of several, worker i gets the one at i.
+
+    Args:
+        facts: the node's facts.
+        options: what the user asked for.
+        wanted: number of devices of each worker, where roles differ; -1 = as the options say; () = roles say nothing.
 
     Raises:
         DeviceError: if there are devices, but fewer than workers.
     """
+    if wanted:
+        return _by_role(facts, options, wanted)
     dealt = _dealt(facts, facts.workers, options)
     if not _rewritten(facts.devices, options):
         return dealt, ()
@@ -44,27 +55,56 @@ def shares_of_node(facts: NodeFacts, options: Options) -> Shares:
     return dealt, (_labels(facts.devices),) * facts.workers
 
 
-def shares_of_tasks(tasks: Sequence[NodeFacts], options: Options) -> Shares:
+def shares_of_tasks(tasks: Sequence[NodeFacts], options: Options, wanted: Sequence[int] = ()) -> Shares:
     """Layout "task": what each task of one machine gets, in local-rank order.
 
     A task that sees exactly one device uses it (P47, P48). Tasks that see the same several deal them out in their own order. A
-    task whose list nobody else has uses all of it.
+    task whose list nobody else has uses all of it. One whose role wants no device has none and sees none.
+
+    Args:
+        tasks: facts of the machine's tasks, by local rank.
+        options: what the user asked for.
+        wanted: as for `shares_of_node`; other numbers than 0 are for the scheduler to grant.
 
     Raises:
         DeviceError: if more tasks see the same several devices than there are devices.
     """
+    without = {index for index, number in enumerate(wanted) if number == 0}
     groups: dict[tuple[str, ...], list[int]] = {}
     for index, facts in enumerate(tasks):
-        groups.setdefault(tuple(_identity(device) for device in facts.devices), []).append(index)
+        if index not in without:
+            groups.setdefault(tuple(_identity(device) for device in facts.devices), []).append(index)
     dealt: list[Devices] = [()] * len(tasks)
-    for seen, members in groups.items():
+    for alike, members in groups.items():
         for order, index in enumerate(members):
-            dealt[index] = tasks[index].devices if len(seen) <= 1 else _dealt(tasks[index], len(members), options)[order]
-    if not any(_rewritten(facts.devices, options) for facts in tasks):
+            dealt[index] = tasks[index].devices if len(alike) <= 1 else _dealt(tasks[index], len(members), options)[order]
+    if not (without or any(_rewritten(facts.devices, options) for facts in tasks)):
         return tuple(dealt), ()
+    if without:
+        seen = zip(dealt, tasks, strict=True)
+        return tuple(dealt), tuple(_labels(own) or (HIDDEN if facts.devices else ()) for own, facts in seen)
     own = any(_only_own(facts.devices, options) for facts in tasks)
     shown = dealt if own else [facts.devices for facts in tasks]
     return tuple(dealt), tuple(map(_labels, shown))
+
+
+def _by_role(facts: NodeFacts, options: Options, wanted: Sequence[int]) -> Shares:
+    """Every worker has as many as its role wants, those first that want a number; each sees its own only, as LOCAL_RANK is no
+    index of them.
+    """
+    fixed = sum(number for number in wanted if number > 0)
+    if fixed > len(facts.devices):
+        raise DeviceError(
+            f"give the roles on node {facts.host} {fixed} devices",
+            f"{len(facts.devices)} visible: {','.join(_labels(facts.devices)) or 'none'}",
+            "give the roles fewer devices or workers, or ask the scheduler for more",
+        )
+    left = list(facts.devices)
+    numbered = {local: tuple(left.pop(0) for _ in range(number)) for local, number in enumerate(wanted) if number > 0}
+    others = [local for local, number in enumerate(wanted) if number < 0]
+    rest = dict(zip(others, _dealt(replace(facts, devices=tuple(left)), len(others), options), strict=True)) if others else {}
+    dealt = tuple(numbered.get(local) or rest.get(local, ()) for local in range(len(wanted)))
+    return dealt, tuple(_labels(own) or HIDDEN for own in dealt) if facts.devices else ()
 
 
 def _dealt(facts: NodeFacts, workers: int, options: Options) -> tuple[Devices, ...]:
@@ -111,7 +151,8 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str | None]:
     """
     if not seat.view:
         return {}
-    family = MASKS.get(seat.devices[0].kind, ())
+    kind = next((device.kind for own in (seat.devices, *seat.node.devices) for device in own), "")
+    family = MASKS.get(kind, ())
     name = seat.node.visible or next(iter(family), "")
     if not name:
         return {}

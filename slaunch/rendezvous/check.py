@@ -60,9 +60,12 @@ def read_cards(parts: Sequence[bytes]) -> list[Card]:
 
 
 def warnings(cards: Sequence[Card]) -> list[str]:
-    """Differences that may be intended."""
+    """Differences that may be intended; those in numbers are, where the job has several components."""
+    found = differences("interpreter", [card.facts.python for card in cards], cards)
+    if len({card.facts.component for card in cards}) > 1:
+        return found
     return [
-        *differences("interpreter", [card.facts.python for card in cards], cards),
+        *found,
         *differences("number of devices", [len(card.facts.devices) for card in cards], cards),
         *differences("number of workers", [card.facts.workers for card in cards], cards),
     ]

@@ -32,6 +32,29 @@ def test_p10_p11_a_heterogeneous_allocation_trains(cluster: Cluster) -> None:
     assert_trained(logs(folder), 3)
 
 
+def test_roles_have_components_devices_and_cores(cluster: Cluster) -> None:
+    """A role on each component of one job: from its shell, and by srun's own --het-group, where one component takes part."""
+    folder = folder_in(cluster.scratch)
+    show = "import os; print('is', os.environ['RANK'], os.environ['ROLE_NAME'], os.environ.get('CUDA_VISIBLE_DEVICES'), "
+    reader = "os.environ['OMP_NUM_THREADS'] if 'r' in os.environ['ROLE_NAME'][:1] else '', "
+    with open(f"{folder}/show.py", "w") as file:
+        file.write(f"{show}{reader}*__import__('sys').argv[1:], flush=True)\n")
+    with open(f"{folder}/roles.toml", "w") as file:
+        file.write(
+            '[[role]]\nname = "reader"\ncomponent = 0\ndevice = "cpu"\ncores = 1\nargs = ["--read"]\n'
+            '[[role]]\nname = "trainer"\ncomponent = 1\nworkers = 2\ndevice = "gpu"\n'
+        )
+    launch = f"slaunch --tee all --log-dir {folder}/logs --roles {folder}/roles.toml {folder}/show.py x"
+    inner = f"{launch}; srun --het-group=1 --ntasks-per-node=1 {launch}"
+    shape = ("-N1", "--gpus-per-node=1", "-c4", ":", "-N2", "--gpus-per-node=2", "-c4")
+    done = cluster.run(["salloc", "-Q", *shape, "bash", "-c", inner])
+    assert done.returncode == 0, done.stderr
+    found = sorted(re.findall(r"is (.*)$", done.stdout, re.MULTILINE))
+    trainers = [f"{rank} trainer {rank % 2}  x" for rank in range(4)]  # of the step on component 1 alone
+    whole = ["0 reader  1 x --read", *(f"{rank} trainer {(rank + 1) % 2}  x" for rank in range(1, 5))]
+    assert found == sorted([*trainers, *whole]), (found, done.stderr)
+
+
 def test_p84_tasks_of_an_array_are_jobs_of_their_own(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
     script = f"#!/bin/bash\nexec slaunch --log_dir {folder}/$SLURM_ARRAY_TASK_ID {WORLD}\n"

@@ -13,6 +13,7 @@ from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import dataclass
 from slaunch.node.values import NodeFacts, Wish
 from slaunch.options import Options
+from slaunch.plan.parts import total
 from slaunch.plan.seat import Seat
 
 GROUP = "slaunch.modes"
@@ -46,8 +47,8 @@ class Cast:
 
 
 def no_wish(options: Options, own: str) -> Wish:
-    """Nothing beyond what the options say."""
-    return Wish()
+    """Nothing beyond what the options say, and the user's roles where they have numbers of workers."""
+    return Wish(workers=total(options))
 
 
 def plain(facts: Sequence[NodeFacts], options: Options) -> tuple[Cast, ...]:
@@ -66,7 +67,8 @@ class Mode:
 
     Attributes:
         name: as in `--mode`.
-        wish: what it asks of a node, from the options and this node's address among `Options.ips` ("" if none are listed).
+        wish: what it asks of a node, from the options as they are `here` (see `plan.parts`) and this node's address among
+            `Options.ips` ("" if none are listed).
         cast: the parts of every node's workers, from one task's facts for each node.
         variables: what a worker finds in its environment, beside its contracts and stronger than they.
         contracts: the contracts that are in force unless the user chooses.

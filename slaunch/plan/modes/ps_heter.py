@@ -25,6 +25,7 @@ from slaunch.plan.modes.roles import (
     members,
     wish_of,
 )
+from slaunch.plan.parts import number_of, wants_devices
 from slaunch.plan.seat import Seat
 
 FIRST = 2
@@ -54,7 +55,8 @@ def role(stage: int) -> str:
 
 def wanted(options: Options) -> Wanted:
     """How many of each a node has."""
-    return (*servers.wanted(options), *((role(FIRST + index), count) for index, count in enumerate(options.heter_num)))
+    stages = ((role(FIRST + index), count) for index, count in enumerate(options.heter_num))
+    return (*servers.wanted(options), *((name, number_of(options, name, count)) for name, count in stages))
 
 
 def lists(options: Options) -> Lists:
@@ -67,14 +69,14 @@ def wish(options: Options, own: str) -> Wish:
     """What a node is asked for."""
     stages(options)
     check_numbers(options)
-    return wish_of(wanted(options), lists(options), own)
+    return wish_of(wanted(options), lists(options), own, wants_devices(options))
 
 
 def cast(facts: Sequence[NodeFacts], options: Options) -> tuple[Cast, ...]:
     """Every node's servers, trainers and heterogeneous workers."""
     stages(options)
     fixed = lists(options)
-    return cast_by_lists(facts, fixed) if fixed else cast_by_counts(facts, wanted(options))
+    return cast_by_lists(facts, fixed) if fixed else cast_by_counts(facts, options, wanted)
 
 
 def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from slaunch.errors import PlanError, UsageError
@@ -10,6 +10,7 @@ from slaunch.node.values import NodeFacts, Wish
 from slaunch.options import Options
 from slaunch.plan.endpoints import join
 from slaunch.plan.modes import Cast
+from slaunch.plan.parts import here, idle
 from slaunch.plan.values import NodePlan, Plan
 
 TRAINER, SERVER, COORDINATOR, HETER = "trainer", "server", "coordinator", "heter"
@@ -21,12 +22,12 @@ Lists = Sequence[tuple[str, Sequence[str]]]
 """Roles, and the endpoints of all their members, where the user fixes them."""
 
 
-def wish_of(wanted: Wanted, lists: Lists, own: str) -> Wish:
+def wish_of(wanted: Wanted, lists: Lists, own: str, devices: bool) -> Wish:
     """What a node is asked for: the number of its workers, and their ports where endpoints are fixed."""
     if not lists:
-        return Wish(workers=sum(count for _, count in wanted), devices=False)
+        return Wish(workers=sum(count for _, count in wanted), devices=devices)
     ports = tuple(port_of(entry) for role, entries in lists for entry in entries if host_of(entry) in names_of(own))
-    return Wish(workers=len(ports), ports=ports, devices=False)
+    return Wish(workers=len(ports), ports=ports, devices=devices)
 
 
 def names_of(own: str) -> tuple[str, ...]:
@@ -51,12 +52,26 @@ def port_of(endpoint: str) -> int:
     raise UsageError("read the endpoints of servers and trainers", f"{endpoint!r}", "write each as ip:port")
 
 
-def cast_by_counts(facts: Sequence[NodeFacts], wanted: Wanted) -> tuple[Cast, ...]:
-    """Every node has the same number of each role; numbers count on from node to node."""
-    roles = tuple(role for role, count in wanted for _ in range(count))
-    return tuple(
-        Cast(roles, tuple(node * count + index for _, count in wanted for index in range(count))) for node in range(len(facts))
-    )
+def cast_by_counts(facts: Sequence[NodeFacts], options: Options, wanted: Callable[[Options], Wanted]) -> tuple[Cast, ...]:
+    """Every node has so many of each role as are `wanted` there; numbers count on from node to node.
+
+    Raises:
+        PlanError: a node has no worker at all, or the job no server, or no trainer.
+    """
+    casts = []
+    before: dict[str, int] = {}
+    for fact in facts:
+        node = wanted(here(options, fact.component))
+        if not any(count for _, count in node):
+            raise idle(options, fact)
+        pairs = [(role, before.get(role, 0) + index) for role, count in node for index in range(count)]
+        casts.append(Cast(tuple(role for role, _ in pairs), tuple(number for _, number in pairs)))
+        before.update({role: before.get(role, 0) + count for role, count in node})
+    missing = [role for role in (SERVER, TRAINER) if not before.get(role)]
+    if missing:
+        todo = "give them workers in the file of --roles, on a component that takes part"
+        raise PlanError("train with parameter servers", f"the job has no {' and no '.join(missing)}", todo)
+    return tuple(casts)
 
 
 def cast_by_lists(facts: Sequence[NodeFacts], lists: Lists) -> tuple[Cast, ...]:

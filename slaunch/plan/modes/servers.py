@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.options import Options
-from slaunch.plan.contracts.paddle import pod_name
+from slaunch.plan.contracts.paddle import device_variables, pod_name
 from slaunch.plan.endpoints import PADDLE, join
 from slaunch.plan.modes.roles import (
     COORDINATOR,
@@ -22,8 +22,8 @@ from slaunch.plan.modes.roles import (
     endpoints_of,
     host_of,
     members,
-    port_of,
 )
+from slaunch.plan.parts import number_of
 from slaunch.plan.seat import Seat
 
 TITLES = {SERVER: "PSERVER", TRAINER: "TRAINER", COORDINATOR: "COORDINATOR"}
@@ -32,11 +32,8 @@ TITLES = {SERVER: "PSERVER", TRAINER: "TRAINER", COORDINATOR: "COORDINATOR"}
 
 def wanted(options: Options) -> Wanted:
     """How many of each a node has; trainers come first, so that rank 0 is one."""
-    return (
-        (TRAINER, options.trainer_num or 1),
-        (SERVER, options.server_num or 1),
-        (COORDINATOR, options.coordinator_num),
-    )
+    numbers = ((TRAINER, options.trainer_num or 1), (SERVER, options.server_num or 1), (COORDINATOR, options.coordinator_num))
+    return tuple((role, number_of(options, role, count)) for role, count in numbers)
 
 
 def lists(options: Options) -> Lists:
@@ -63,7 +60,7 @@ def common(seat: Seat) -> dict[str, str]:
         "PADDLE_PSERVERS_IP_PORT_LIST": endpoints_of(plan, SERVER),
         "PADDLE_TRAINER_ENDPOINTS": endpoints_of(plan, TRAINER),
         "PADDLE_TRAINERS_NUM": str(len(members(plan, TRAINER))),
-        "PADDLE_PORT": str(port_of(own)),
+        "PADDLE_PORT": own.rpartition(":")[2],
         "POD_IP": host_of(own),
         "PADDLE_WITH_GLOO": seat.options.with_gloo,
         "PADDLE_GLOO_RENDEZVOUS": "3",
@@ -71,11 +68,12 @@ def common(seat: Seat) -> dict[str, str]:
         "PADDLE_GLOO_HTTP_ENDPOINT": gloo(seat),
         "PADDLE_LOG_DIR": plan.log_dir,
         **visible(seat),
+        **(device_variables(seat) if seat.devices else {}),
     }
 
 
 def visible(seat: Seat) -> dict[str, str]:
-    """The devices that the user chose; no worker gets one of its own, all see the same list."""
+    """The devices that the user chose: all workers see the same list, but where roles have devices of their own."""
     devices = seat.options.devices
     return {seat.node.visible or "CUDA_VISIBLE_DEVICES": ",".join(devices)} if devices else {}
 

@@ -195,6 +195,19 @@ def test_roles_run_different_programs(here: Path) -> None:
     assert shown(done.stdout) == ["1 actor y", "2 actor y", "RANK=0 PADDLE_TRAINER_ID=0 ROLE_NAME=learner L"]
 
 
+def test_roles_of_components_are_tried_on_one_machine(here: Path) -> None:
+    (here / "roles.toml").write_text(
+        '[[role]]\nname = "server"\ncomponent = 1\nworkers = 2\ndevice = "cpu"\nargs = ["S"]\n'
+        '[[role]]\nname = "trainer"\ncomponent = 0\ncores = 99\n'
+    )
+    done = run(here, "--mode", "ps", "--tee", "all", "--roles", "roles.toml", "serve.py", "x", CUDA_VISIBLE_DEVICES="7")
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == ["PADDLE_TRAINER_ID=0 TRAINING_ROLE=TRAINER x", *["TRAINING_ROLE=PSERVER x S"] * 2]
+    assert "share them evenly" in done.stderr
+    told = run(here, "explain", "--mode", "ps", "--roles", "roles.toml", "serve.py", "x", CUDA_VISIBLE_DEVICES="7").stdout
+    assert re.search(r"command of server \(ranks 1-2\): .* serve.py x S$", told, re.MULTILINE), told
+
+
 def test_a_container_is_a_command_in_front(here: Path) -> None:
     done = run(here, "--nproc-per-node", "2", "--tee", "all", "--container", "env 'INSIDE=a b'", "show.py")
     assert done.returncode == 0, done.stderr

@@ -39,13 +39,33 @@ def test_both_forms(tmp_path, text):
     assert options.program == PARTS[0].program
 
 
+BORROWED = """
+[[role]]
+name = "server"
+component = 1
+args = ["--serve"]
+device = "cpu"
+cores = 2
+"""
+
+
+def test_a_role_without_a_program_runs_the_command_lines_with_its_own_arguments(tmp_path):
+    path = tmp_path / "roles"
+    path.write_text(BORROWED)
+    options = read_options(["--roles", str(path), "--mode", "ps", "train.py", "--lr", "1"], {})
+    server = Part("server", (), Program("train.py", ("--lr", "1", "--serve")), component=1, kind="cpu", cores=2)
+    assert options.parts == (server, Part("", (), Program("train.py", ("--lr", "1"))))  # trainers have no role in the file
+    alike = read_options(["--roles", str(path), "train.py"], {})
+    assert [part.name for part in alike.parts] == ["server"]  # all workers are told by number
+
+
 @pytest.mark.parametrize(
     ("text", "words", "part"),
     [
         ("", [], "no list of roles"),
         ("[[role]]\nprogram = 'a'\nranks = '3-1'", [], "3-1"),
         ("[[role]]\nprogram = 'a'\nmodule = 'b'", [], "program and module"),
-        ("[[role]]\nname = 'x'", [], "no program"),
+        ("[[role]]\nname = 'x'", [], "no program for x"),
         ("[[role]]\nprogram = 3", [], "write texts"),
         ("[[role]]\ncommand = []", [], "write texts"),
         ("[[role]]\nprogram = 'a'\nrank = '0'", [], "has rank"),
@@ -53,6 +73,12 @@ def test_both_forms(tmp_path, text):
         ("[[role]]\nprogram = 'a'\n[[role]]\nprogram = 'b'", [], "more than one role"),
         ("{", [], "JSON"),
         (TOML, ["train.py"], "leave one of them out"),
+        ("[[role]]\nprogram = 'a'\nworkers = 1", ["train.py"], "leave one of them out"),
+        ("[[role]]\nprogram = 'a'\nworkers = -1", [], "0 or more"),
+        ("[[role]]\nprogram = 'a'\ncores = true", [], "0 or more"),
+        ("[[role]]\nprogram = 'a'\ndevice = 1", [], "a kind of device"),
+        ("[[role]]\nname = 'a'\nprogram = 'a'\n[[role]]\nname = 'a'\nranks = '1'\nprogram = 'b'", [], "called a"),
+        ("[[role]]\nprogram = 'a'\nranks = '1'\n[[role]]\nworkers = 1\nprogram = 'b'", [], "in one way"),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, words, part):
