@@ -13,7 +13,6 @@ from slaunch.agent.crew import Crew
 from slaunch.agent.errand import Errand
 from slaunch.agent.events import Event, MakePlan, Planned, Prepare, Prepared, Started, StartFailed
 from slaunch.agent.journal import Journal
-from slaunch.agent.node_side import HUB
 from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
@@ -28,6 +27,9 @@ from slaunch.rendezvous.values import Membership
 
 HEALTH_S = 12.0
 """How long a look at a node's health may take; the hub waits longer."""
+
+
+NO_PLACE = -1
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Desk:
 
 @dataclass(frozen=True)
 class Made:
-    """An attempt's plan, this node's place in it, and its workers there."""
+    """An attempt's plan, this node's place in it (`NO_PLACE` where it takes no part), and its workers there."""
 
     plan: Plan
     place: int
@@ -120,7 +122,7 @@ class Attempts:
         """Put the last attempt away, look at this node's health and hold ports; the answer comes as an event."""
         self._desk.journal.note("ended", attempt=action.attempt - 1, outcome=action.verdict.outcome)
         self.earlier = (*self.earlier, self._ended(action.attempt - 1, action.verdict))
-        if self._own == HUB:
+        if action.leads:
             self._desk.aside.announce(f"{what_ended(action.verdict)}; {what_follows(action)}")
         self._number, self.members = action.attempt, action.members
         self._desk.crew.renew(action.attempt)
@@ -166,14 +168,17 @@ class Attempts:
         """Make the plan and this node's workers."""
         assert self._again is not None
         self.members, ports = action.members, action.ports
-        known, place = self._again.membership, self.members.index(self._own)
+        known, takes_part = self._again.membership, self._own in self.members
+        place = self.members.index(self._own) if takes_part else NO_PLACE
         facts = tuple(replace(known.facts[node], ports=own) for node, own in zip(self.members, ports, strict=True))
         try:
-            plan = self._again.plan(replace(known, facts=facts, rank=place, epoch=self._number), self._number)
-            specs = self._again.specs(plan, place)
+            plan = self._again.plan(replace(known, facts=facts, rank=max(place, 0), epoch=self._number), self._number)
+            specs = self._again.specs(plan, place) if takes_part else ()
         except SlaunchError as error:
             return StartFailed(problem_of(error))
         self._coming = Made(plan, place, tuple(with_previous(spec, self._current) for spec in specs))
+        if not takes_part:  # the report is about it all the same
+            self._current, self._started_s = self._coming, wall_s()
         return Planned(plan.digest)
 
     def start(self) -> None:
@@ -201,7 +206,7 @@ class Attempts:
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:
     """The worker, told of its place in the attempt before."""
-    ranks = before.plan.nodes[before.place].ranks
+    ranks = before.plan.nodes[before.place].ranks if before.place != NO_PLACE else ()
     if spec.first or spec.local_rank >= len(ranks):
         return spec
     own = {"SLAUNCH_PREVIOUS_RANK": str(ranks[spec.local_rank]), "SLAUNCH_PREVIOUS_WORLD_SIZE": str(before.plan.world)}

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from slaunch.agent import attempts
 from slaunch.agent.attempts import Again
 from slaunch.agent.policy import restarts
 from slaunch.agent.run import run
@@ -19,6 +20,7 @@ from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Solo, Star
 from slaunch.frozen import dataclass, replace
+from slaunch.node.health import Health, Subject, look
 from slaunch.node.ports import reserve
 from slaunch.node.values import Address, Device
 from slaunch.options import Options, Program
@@ -106,7 +108,16 @@ def again(settings: dict[str, Any], own: int) -> Again:
 
     facts: Any = tuple(Fact(node, ()) for node in range(len(commands)))
     membership = Membership(facts, own, 0, "test", "", b"")
-    return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs)
+    health = (lambda: look_at(settings, own)) if "health" in settings else None
+    return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs, health)
+
+
+def look_at(settings: dict[str, Any], own: int) -> Health:
+    """A real look at a folder of this node's; a file "hangs" in it makes it take for ever."""
+    folder = f"{settings['health']}.{own}"
+    while os.path.exists(f"{folder}/hangs"):
+        time.sleep(0.02)
+    return look(Subject((), (), (), (folder,)), {})
 
 
 def told(spec: WorkerSpec, plan: Plan) -> WorkerSpec:
@@ -122,6 +133,7 @@ def main(settings: dict[str, Any]) -> int:
     options = Options(Program("x"), **settings.get("options", {}))
     star = open_star(index, len(plan.nodes), settings["port_file"])
     devices = tuple(Device(**device) for device in settings.get("devices", ()))
+    attempts.HEALTH_S = settings.get("health_s", attempts.HEALTH_S)
     further = again(settings, index) if restarts(options) else None
     report = run(plan, index, specs, star, dict(os.environ), options, devices, further)
     with open(settings["report"], "w") as file:

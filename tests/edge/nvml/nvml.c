@@ -9,6 +9,9 @@
  *   pidfile PATH USED                                 likewise, by the number in a file, once it is there
  *   nvlink PCI COUNT                                  so many links of the GPU above lead there
  *   sensors MILLIWATTS CELSIUS                        of the GPU above
+ *   ecc COUNT                                         uncorrectable errors of the GPU above
+ *   rows PENDING FAILED                               remapped rows of its memory
+ *   recovery ACTION                                   what the driver wants to be done to it
  * NAME runs to the end of the line. Memory is in bytes. The file is read at every nvmlInit.
  */
 #include <stdio.h>
@@ -22,7 +25,7 @@ enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7 };
 typedef struct unit {
   int kind; /* 0 GPU, 1 instance, 2 gap */
   int error, mig, gi, ci, parent, utilization;
-  unsigned milliwatts, celsius;
+  unsigned milliwatts, celsius, ecc, pending, failed, recovery;
   char uuid[96], pci[32], name[96];
   unsigned long long memory, used;
   int processes, links;
@@ -61,6 +64,8 @@ static void line_of(char *line) {
     if (last && sscanf(line, "nvlink %31s %d", end, &more) == 2)
       while (more-- > 0 && last->links < 36) strcpy(last->ends[last->links++], end);
     if (!last || sscanf(line, "sensors %u %u", &last->milliwatts, &last->celsius) == 2) return;
+    if (sscanf(line, "ecc %u", &last->ecc) == 1 || sscanf(line, "rows %u %u", &last->pending, &last->failed) == 2) return;
+    if (sscanf(line, "recovery %u", &last->recovery) == 1) return;
     if (sscanf(line, "process %u %llu", &last->pids[last->processes], &last->held[last->processes]) == 2) last->processes++;
     if (sscanf(line, "pidfile %255s %llu", last->pidfile, &last->held[0]) == 2) last->processes = 0;
     return;
@@ -172,6 +177,28 @@ int nvmlDeviceGetPowerUsage(unit *u, unsigned *milliwatts) {
 int nvmlDeviceGetTemperature(unit *u, int sensor, unsigned *celsius) {
   *celsius = u->celsius;
   return sensor == 0 && u->celsius ? u->error : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetTotalEccErrors(unit *u, int kind, int counter, unsigned long long *errors) {
+  *errors = kind == 1 && counter == 0 ? u->ecc : 0; /* uncorrected, volatile */
+  return u->error;
+}
+
+int nvmlDeviceGetRemappedRows(unit *u, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
+  *corrected = *uncorrected = 0;
+  *pending = u->pending;
+  *failed = u->failed;
+  return u->error;
+}
+
+typedef struct { unsigned id, scope; long long time, latency; int type, result; union { unsigned number; double real; } value; } field;
+
+int nvmlDeviceGetFieldValues(unit *u, int n, field *fields) {
+  for (int i = 0; i < n; i++) {
+    fields[i].result = fields[i].id == 230 ? SUCCESS : NOT_SUPPORTED; /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION */
+    fields[i].value.number = u->recovery;
+  }
+  return u->error;
 }
 
 int nvmlDeviceGetMigMode(unit *u, unsigned *now, unsigned *later) {
