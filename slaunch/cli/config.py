@@ -3,6 +3,9 @@
     network = "ib0"             # option names as on the command line, with dashes or underscores
     keep_env = ["MY_*"]         # lists where the command line has commas
 
+    [submit]                    # defaults for `slaunch submit`: its own options and sbatch's
+    partition = "gpu"
+
     [profile.debug]             # chosen by --profile debug or SLAUNCH_PROFILE=debug; stronger than the lines above
     grace = 2
 
@@ -18,8 +21,11 @@ from typing import TYPE_CHECKING, Any
 from slaunch.cli.table import Row, Value, nearest, read
 from slaunch.errors import MissingToolError, UsageError
 
+SECTIONS = ("submit",)
+"""Tables that belong to one command."""
 
-def from_files(rows: Sequence[Row], paths: Sequence[str], needed: bool, profile: str) -> dict[str, Value]:
+
+def from_files(rows: Sequence[Row], paths: Sequence[str], needed: bool, profile: str, section: str = "") -> dict[str, Value]:
     """Values that configuration files give, by field.
 
     Args:
@@ -27,6 +33,7 @@ def from_files(rows: Sequence[Row], paths: Sequence[str], needed: bool, profile:
         paths: the files, nearest first.
         needed: they must be there; else those that are not are left aside.
         profile: the profile to use, which one of the files must have; "" = none.
+        section: the table that has them, in a file and in a profile; "" = they stand outside such tables.
 
     Raises:
         UsageError: a file cannot be read, names an unknown option or gives one a wrong value, or no file has the profile.
@@ -37,8 +44,8 @@ def from_files(rows: Sequence[Row], paths: Sequence[str], needed: bool, profile:
     found: dict[str, Value] = {}
     for path, tree in trees:
         own = profiles(path, tree).get(profile, {})
-        for values, source in ((own, f"{path} [profile.{profile}]"), (without_profiles(tree), path)):
-            for field, value in settings(rows, values, source):
+        for values, source in ((own, f"{path} [profile.{profile}]"), (tree, path)):
+            for field, value in settings(rows, part(values, section, source), source):
                 found.setdefault(field, value)
     return found
 
@@ -89,9 +96,14 @@ def profiles(path: str, tree: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def without_profiles(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings outside profiles."""
-    return {name: value for name, value in tree.items() if name != "profile"}
+def part(values: Mapping[str, Any], section: str, source: str) -> Mapping[str, Any]:
+    """The settings of a section, or those outside sections and profiles."""
+    if not section:
+        return {name: value for name, value in values.items() if name not in ("profile", *SECTIONS)}
+    found = values.get(section, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"read {section} in {source}", f"it is {found!r}, no table", f"write [{section}] and settings below")
+    return found
 
 
 def no_profile(profile: str, trees: Sequence[tuple[str, Mapping[str, Any]]], paths: Sequence[str]) -> UsageError:
@@ -130,7 +142,9 @@ def text_of(name: str, value: object, source: str) -> str:
 
 def words_of(name: str, items: Sequence[str]) -> str:
     """A list as one text: words for a shell where the option wants those, else with commas."""
-    if name.replace("_", "-") in ("step-args", "container"):
+    if name == "setup":
+        return "\n".join(items)
+    if name.replace("_", "-") in ("step-args", "container", "sbatch", "set"):
         import shlex
 
         return shlex.join(items)

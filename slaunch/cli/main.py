@@ -14,6 +14,17 @@ COLLECT_AFTER = 50_000
 """New objects between two searches for garbage. The plan of a large job makes millions of lasting ones: with the default of 700
 half of its time goes into searching them."""
 
+COMMANDS = {
+    "explain": "slaunch.cli.explain:explain",
+    "tune": "slaunch.cli.tune:tune_command",
+    "doctor": "slaunch.cli.doctor:doctor_command",
+    "submit": "slaunch.cli.job_commands:submit_command",
+    "logs": "slaunch.cli.job_commands:logs_command",
+    "cancel": "slaunch.cli.job_commands:cancel_command",
+    "report": "slaunch.cli.job_commands:report_command",
+}
+"""The sub-commands: module and function, which takes the arguments and the environment and returns the exit code."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run slaunch with `argv` (default: the process's own) and return its exit code."""
@@ -60,14 +71,12 @@ def _command(args: list[str], env: Mapping[str, str]) -> int:
         return _help(DIALECTS[first])
     if first == "--version":
         return _version()
-    if first == "explain":
-        from slaunch.cli.explain import explain
+    if first in COMMANDS:
+        from importlib import import_module
 
-        return explain(args[1:], env)
-    if first == "tune":
-        from slaunch.cli.tune import tune_command
-
-        return tune_command(args[1:], env)
+        module, _, function = COMMANDS[first].partition(":")
+        code: int = getattr(import_module(module), function)(args[1:], env)
+        return code
     return _start(args, env)
 
 

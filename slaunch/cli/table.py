@@ -27,6 +27,7 @@ class Row:
         metavar: how its value is called in the help; "" for a flag, which takes none.
         help: its help line.
         env: variables that set it, strongest first; () = `SLAUNCH_<NAME>`.
+        optional: it may stand without its value, which is attached with `=` if it is there.
     """
 
     names: tuple[str, ...]
@@ -35,6 +36,7 @@ class Row:
     metavar: str
     help: str
     env: tuple[str, ...] = ()
+    optional: bool = False
 
     @property
     def variable(self) -> str:
@@ -146,8 +148,8 @@ def _value(name: str, row: Row, inline: str | None, rest: list[str]) -> str:
         if inline is not None:
             raise UsageError(f"read option {name}", f"it takes no value, but has {inline!r}", f"write {name} alone")
         return "true"
-    if inline is not None:
-        return inline
+    if inline is not None or row.optional:
+        return inline or ""
     if not rest:
         raise UsageError(f"read option {name}", "its value is missing", f"write {name} {row.metavar}")
     return rest.pop(0)

@@ -76,6 +76,18 @@ def test_an_unknown_template_is_named_with_the_ones_there_are() -> None:
 def test_a_template_is_a_valid_script_that_leaves_no_shell_behind(name: str) -> None:
     path = templates.path(name)
     subprocess.run(["bash", "-n", path], check=True, timeout=10)
-    lines = Path(path).read_text().splitlines()
+    lines = Path(path).read_text().replace("\\\n", "").splitlines()
     assert lines[0] == "#!/bin/bash"
-    assert lines[-1].startswith("exec ")
+    if lines[-1] == "esac":
+        choices = [line for line in lines[:-1] if line.endswith(";;")]
+        assert all(") exec " in line or "exit 2" in line for line in choices) and choices
+    else:
+        assert lines[-1].startswith("exec ")
+
+
+def test_templates_and_what_is_made_of_them_pass_shellcheck() -> None:
+    made = sorted(map(str, Path(CHECKOUT, "tests", "data", "templates").glob("*.sbatch")))
+    assert sorted(Path(path).stem for path in made) == list(templates.names())
+    own = [templates.path(name) for name in templates.names()]
+    done = subprocess.run(["shellcheck", *own, *made], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
