@@ -89,7 +89,9 @@ def take(session: Session, search: Search, setting: Setting, record: Record) -> 
     skipped = len(search.skipped) if not isinstance(search, Ladder) else 0
     paces = tuple(each.start_s + each.run_s for each in session.records if each.origin == "run")
     records, limit_s = tuple(session.records), session.study.limits.trial_s
-    say(tell.schedule(tell.Progress(search.total, search.left, skipped, records, limit_s, paces)))
+    progress = tell.schedule(tell.Progress(search.total, search.left, skipped, records, limit_s, paces))
+    say(progress)
+    session.teller.show(session.study, session.records, caption=progress)
     best = session.best()
     if best is not None and (best.number == record.number or len(session.records) == 1):
         say(tell.current_best(session.study, best))

@@ -88,7 +88,7 @@ def search(session: Session, study: Study, options: Options) -> Order | None:
     session.journal.append("end", reason=why)
     took = duration(time.monotonic() - session.began)
     session.teller.say(f"the search ended after {took} with {len(session.records)} trials: {why}")
-    print(tell.closing(session.study, session.records), end="", file=sys.stderr)
+    session.teller.show(session.study, session.records)
     return finish(session, why)
 
 

@@ -170,6 +170,7 @@ class Session:
         self._number += 1
         name = folder_name(self.study, self._number, setting, phase)
         self.teller.say(began(self._number, self.study, setting, os.path.join(self.files.folder, name)))
+        self.teller.show(self.study, self.records, (self._number, setting))
         for retry in range(self.study.limits.retries + 1):
             record = self._run(setting, f"{name}_retry{retry}" if retry else name)
             if record.status != INFRASTRUCTURE or self.must_stop():

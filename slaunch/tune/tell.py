@@ -1,4 +1,4 @@
-"""What the tuner says: lines on the console and in its log, and a table at the end where rich is there and a person looks on."""
+"""What the tuner says: lines on the console and in its log, and a table where a person looks on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from slaunch.errors import TuneError, UsageError
 from slaunch.frozen import dataclass
 from slaunch.report.style import duration
-from slaunch.tune.choice import ranked
+from slaunch.tune.screen import screen
 from slaunch.tune.space.make import Space, reasons
 from slaunch.tune.trial.name import whole_text
 from slaunch.tune.trial.values import OK, Record
-from slaunch.tune.values import Cluster, Study
-
-TABLE_ROWS = 10
+from slaunch.tune.values import Cluster, Setting, Study
 
 
 class Teller:
@@ -24,11 +22,25 @@ class Teller:
     def __init__(self, path: str, keep: bool) -> None:
         """`keep`: append to an earlier log instead of beginning a new one."""
         self._log = open(path, "a" if keep else "w", encoding="utf-8")  # noqa: SIM115 - closed by close()
+        self._screen = screen()
+        self._caption = ""
 
     def say(self, line: str, level: str = "INFO") -> None:
         """One line for the user."""
-        print(f"slaunch tune: {line}", file=sys.stderr, flush=True)
+        text = f"slaunch tune: {line}"
+        if self._screen is None:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self._screen.say(text)
         self.note(line, level)
+
+    def show(
+        self, study: Study, records: Sequence[Record], running: tuple[int, Setting] | None = None, caption: str = ""
+    ) -> None:
+        """Renew the table, where a person looks on. `caption`: how far the search is; "" = as before."""
+        self._caption = caption or self._caption
+        if self._screen is not None:
+            self._screen.show(study, records, running, self._caption)
 
     def note(self, line: str, level: str = "INFO") -> None:
         """One line for the log alone."""
@@ -37,7 +49,9 @@ class Teller:
         self._log.flush()
 
     def close(self) -> None:
-        """Close the log."""
+        """Close the log, and leave the table as it is."""
+        if self._screen is not None:
+            self._screen.close()
         self._log.close()
 
 
@@ -107,26 +121,6 @@ def current_best(study: Study, record: Record | None) -> str:
     if record is None:
         return "no setting has a result yet"
     return f"best so far: trial {record.number}: {figures(study, record)}: {whole_text(study, record.setting)}"
-
-
-def closing(study: Study, records: Sequence[Record]) -> str:
-    """The ranking, by rich where a person looks on and it is installed; "" else."""
-    if not sys.stderr.isatty():
-        return ""
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        return ""
-    table = Table("trial", study.metric.name, "MiB", "seconds", "setting", title=f"the best of {len(records)} trials")
-    for record in ranked(records, study.metric.maximize)[:TABLE_ROWS]:
-        metric = record.status if record.metric is None else f"{record.metric:g}"
-        memory = "" if record.memory_mib is None else f"{record.memory_mib:.0f}"
-        table.add_row(str(record.number), metric, memory, f"{record.run_s:.1f}", whole_text(study, record.setting))
-    console = Console(stderr=True)
-    with console.capture() as captured:
-        console.print(table)
-    return captured.get()
 
 
 def no_settings(study: Study, cluster: Cluster, space: Space) -> UsageError:

@@ -167,10 +167,11 @@ END_KEYS = (
     Key("resume_csv_file_path", PATH, "", "table of earlier results to start from"),
     Key("configs_csv", PATH, "", "settings for search_algo customize"),
     Key("oom_patterns", TEXTS, "", "regular expressions of further lines that tell of lacking memory"),
-    Key("nodes", Int(1), "found out", "nodes"),
+    Key("nodes", Int(1), "found out", "nodes; those that the allocation has beyond them are spare"),
     Key("gpus_per_node", Int(1), "found out", "devices, or workers, on each node"),
     Key("num_gpus", Int(1), "", "accepted, without effect"),
     Key("per_card_memory", Number(0), "", "accepted, without effect"),
+    Key("$schema", Text(), "", "for editors: the address of tuner-schema.json"),
 )
 TOP = Object(
     (

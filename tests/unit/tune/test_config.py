@@ -282,7 +282,7 @@ GOOD: list[dict[str, Any]] = [
     raw(mp_degree="AUTO", pp_degree={"min": 1, "max": 2}, micro_batch_size=3, use_recompute=[], mode="SFT"),
     raw(search_algo="random", max_mem_usage="80 GiB", run_cmd={"mp_degree": ["--mp", ""], "generate_launch_cfg": True}),
     raw(run_cmd={"mp_degree": {"env": "MP"}, "pp_degree": {"flag": "--pp"}, "dp_degree": {"file": "a.json", "key": "a.b"}}),
-    raw(custom_search_dim={"x": {"value": [1, True, "a"], "prune": False}}, schedule_mode=" Performance"),
+    raw(custom_search_dim={"x": {"value": [1, True, "a"], "prune": False}}, schedule_mode=" Performance", **{"$schema": "x"}),
 ]
 BAD: list[dict[str, Any]] = [
     raw(mp_degree="automatic"),
