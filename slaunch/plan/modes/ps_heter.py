@@ -80,8 +80,13 @@ def cast(facts: Sequence[NodeFacts], options: Options) -> tuple[Cast, ...]:
 
 
 def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
-    """Environment of a worker of any role."""
-    everyone = {"PADDLE_ALL_HETER_TRAINER_IP_PORT_LIST": all_heters(seat)}
+    """Environment of a worker of any role.
+
+    gloo is off unless the user wants it, as in the older launcher: workers of further stages are not among those that meet by it,
+    so that `fleet.init_worker` fails there.
+    """
+    chosen = "with_gloo" in seat.options.origins and seat.options.origins["with_gloo"] != "default"
+    everyone = {"PADDLE_ALL_HETER_TRAINER_IP_PORT_LIST": all_heters(seat)} | ({} if chosen else {"PADDLE_WITH_GLOO": "0"})
     if seat.role.startswith(HETER):
         own = {"PADDLE_ROLE": "HETER_TRAINER", "TRAINING_ROLE": "HETER_TRAINER"}
         return servers.common(seat) | own | everyone | stage_variables(seat, int(seat.role.removeprefix(HETER)))

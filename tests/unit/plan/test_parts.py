@@ -129,7 +129,7 @@ def sized(component, changes):
     [
         ((Part("sever", (), Program("a"), workers=1), Part("", (), Program("b"))), "has sever; the mode ps has server, trainer"),
         ((Part("server", (), Program("a"), workers=0), Part("", (), Program("b"))), "no server"),
-        ((Part("coordinator", (), Program("a")), Part("", (), Program("b"))), "coordinator and the job have no ranks of their own"),
+        ((Part("coordinator", (), Program("a")), Part("", (), Program("b"))), "coordinator and the job have no ranks"),
     ],
 )
 def test_roles_that_the_mode_does_not_have(parts, word):
