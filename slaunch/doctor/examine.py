@@ -17,6 +17,7 @@ from slaunch.doctor.vote import compare
 from slaunch.frozen import replace
 from slaunch.slurm.client import parse_version
 
+SAID_CHARS = 600
 Outcomes = Mapping[str, Mapping[str, Outcome]]
 
 
@@ -75,7 +76,7 @@ VERSIONS = Check(slurm.NAME, lambda request, env: {}, traits=lambda facts: slurm
 def absent(told: Visit) -> list[Finding]:
     """Nodes that did not answer, and a plug-in with which the step did not start."""
     found = []
-    said = "; ".join(line.strip() for line in told.complaints.splitlines() if line.strip())[:600]
+    said = complaint(told.complaints)
     if told.absent:
         seen = f"no answer from {compress(told.absent)}" + (f"; srun said: {said}" if said else "")
         means = "no step starts there: slurmd cannot be reached, or cannot prove who asks (munge, clock), or the node is busy"
@@ -86,6 +87,12 @@ def absent(told: Visit) -> list[Finding]:
         todo = "use srun --mpi=none, or another of `srun --mpi=list`; tell the administrator"
         found.append(Finding("step", ERROR, seen, "no step starts without another --mpi", todo))
     return found
+
+
+def complaint(text: str) -> str:
+    """What matters of srun's words: the nodes that failed, if it names any."""
+    lines = [line.strip().removeprefix("srun: error: ") for line in text.splitlines() if line.strip()]
+    return "; ".join([line for line in lines if "failed on node" in line] or lines)[:SAID_CHARS]
 
 
 def judged(nodes: Outcomes, site: Facts) -> list[Finding]:

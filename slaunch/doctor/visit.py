@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from slaunch.allocation.values import Shell
@@ -13,7 +13,7 @@ from slaunch.doctor.agent import credential
 from slaunch.doctor.clocks import Reading
 from slaunch.doctor.conversation import Answer, Conversation
 from slaunch.doctor.looks import outcome_of
-from slaunch.doctor.reach import everybody
+from slaunch.doctor.reach import Neighbour, everybody
 from slaunch.doctor.send import NETS, Rate, shared, shifts
 from slaunch.doctor.values import Outcome, Request
 from slaunch.frozen import asdict, dataclass, replace
@@ -134,10 +134,11 @@ def converse(talk: Conversation, order: Order, here: list[str], deadline: float)
     seen = {sender: looked[sender].value for sender in placed(looked, order) if "outcomes" in looked[sender].value}
     rows = [[sender, seen[sender]["port"], seen[sender]["addresses"]] for sender in seen]
     reached = ask({"do": "reach", "nodes": rows, "credential": credential()}, REACH_S) if seen else {}
+    told = {node_of(sender): answer.value for sender, answer in reached.items() if "failures" in answer.value}
     nodes = everybody(rows)
     nets = shared(nodes)
-    rates = [] if order.request.quick or len(nodes) < 2 else measured(ask, len(nodes), len(nets))
-    told = {node_of(sender): answer.value for sender, answer in reached.items() if "failures" in answer.value}
+    good = working(nodes, [row[1] for value in told.values() for row in value["failures"]])
+    rates = [] if order.request.quick or len(nodes) < 2 else measured(ask, len(nodes), good)
     return Visit(
         {node_of(sender): {name: outcome_of(each) for name, each in value["outcomes"].items()} for sender, value in seen.items()},
         readings,
@@ -150,10 +151,15 @@ def converse(talk: Conversation, order: Order, here: list[str], deadline: float)
     )
 
 
-def measured(ask: Any, nodes: int, nets: int) -> list[Rate]:
-    """Rates of all rounds on the first networks."""
+def working(nodes: Sequence[Neighbour], unreached: Sequence[str]) -> list[int]:
+    """Numbers of the shared networks on which no address is unreached."""
+    return [at for at, net in enumerate(shared(nodes)) if not any(each.way[net].ip in unreached for each in nodes)]
+
+
+def measured(ask: Any, nodes: int, nets: Sequence[int]) -> list[Rate]:
+    """Rates of all rounds on the first of these networks."""
     found: list[Rate] = []
-    for net in range(min(nets, NETS)):
+    for net in nets[:NETS]:
         for shift in shifts(nodes):
             for sender, answer in ask({"do": "send", "shift": shift, "net": net}, SEND_S).items():
                 value = answer.value
