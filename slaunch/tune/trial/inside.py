@@ -8,6 +8,7 @@ import sys
 from slaunch.errors import SlaunchError
 from slaunch.launch import launch
 from slaunch.tune.trial.carry import unpack
+from slaunch.tune.trial.devices import wait_until_free
 
 
 def main() -> int:
@@ -15,6 +16,7 @@ def main() -> int:
     options, further = unpack(sys.argv[1])
     env = {**os.environ, **further}
     try:
+        wait_until_free(env)
         return launch(options, env, sys.argv[1:])
     except SlaunchError as error:
         from slaunch.allocation.select import speaks

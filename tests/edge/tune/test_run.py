@@ -18,6 +18,7 @@ from slaunch.selfcall import module_command
 from slaunch.tune.search.estimator import estimate, sift
 from slaunch.tune.space.make import Space
 from slaunch.tune.trial.carry import pack
+from slaunch.tune.trial.devices import wait_until_free
 from slaunch.tune.trial.leftovers import clear
 from slaunch.tune.trial.place import INSIDE
 from slaunch.tune.trial.run import last_line, run_order
@@ -138,6 +139,22 @@ def test_what_the_launcher_said_last(tmp_path: Path) -> None:
     assert last_line(str(tmp_path)) == "slaunch: cannot find it; seen: this"
     (tmp_path / "slaunch.out").write_text("hello\nlast\n\n")
     assert last_line(str(tmp_path)) == "last"
+
+
+def test_a_trial_waits_until_the_one_before_has_left_its_devices() -> None:
+    before = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    asked = []
+
+    def look(env: object) -> tuple[tuple[str, int], ...]:
+        asked.append(env)
+        if len(asked) == 2:
+            before.communicate(b"\n")  # it ends, and the driver still counts its memory for one more look
+        return (("GPU-1", before.pid),) if len(asked) < 4 else ()
+
+    wait_until_free({}, look)
+    assert len(asked) == 4
+    stays = (("GPU-1", os.getpid()),)
+    wait_until_free({}, lambda env: stays, patience_s=0.1)
 
 
 # -- a tuner that is killed ---------------------------------------------------------------------------------------------
