@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from slaunch.errors import RendezvousError
 
 BACKLOG = 4096
+TRIES = 8
+"""A port that is free at the first address may be taken at another one."""
 SPARE_FILES = 512
 """Descriptors for everything but the peers: log files, pipes of workers, strangers."""
 
@@ -39,6 +41,15 @@ def listen(ips: Iterable[str], port: int) -> list[socket.socket]:
         sockets.append(sock)
         port = sock.getsockname()[1]
     return sockets
+
+
+def listen_somewhere(ips: Sequence[str]) -> list[socket.socket]:
+    """Listen at any one free port of these addresses; [] if there is none, or none of them is ours."""
+    for _ in range(TRIES):
+        sockets = listen(ips, 0)
+        if sockets:
+            return sockets
+    return []
 
 
 def allow_open_files(peers: int) -> None:

@@ -98,16 +98,22 @@ class Star(Protocol):
     Attributes:
         index: this peer's own index, 0 … size - 1.
         size: number of peers, hub included.
-        is_hub: whether this is the hub.
-        hub: index of the hub; 0 at first.
-        notices: one line for each stranger that was turned away and similar; the owner may log and clear them.
     """
 
     index: int
     size: int
-    is_hub: bool
-    hub: int
-    notices: deque[str]
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether this is the hub."""
+
+    @property
+    def hub(self) -> int:
+        """Index of the hub; 0 at first."""
+
+    @property
+    def notices(self) -> deque[str]:
+        """One line for each stranger that was turned away and similar; the owner may log and clear them."""
 
     def register(self, selector: selectors.BaseSelector) -> None:
         """Keep the star's sockets registered with `selector`; `key.data` is a function without arguments to call when ready."""

@@ -73,6 +73,7 @@ class Search:
 
     Attributes:
         before: those in line that come before this agent.
+        dead: those that have certainly ended: their machine says that nobody listens there any more.
     """
 
     def __init__(  # noqa: PLR0917 - what the search depends on
@@ -84,7 +85,7 @@ class Search:
         self._name = reign_name(line, reign)
         self._places = {brackets(*target): index for index in self.before for target in line.targets[index]}
         self._probed = self.before if lost.silent else (lost.index, *self.before)
-        self._dead: set[int] = set()
+        self.dead: set[int] = set()
         turn_s = TURN_BEATS * pulse.interval_s
         self._turn = time.monotonic() + (len(self.before) * turn_s or (0.0 if lost.silent else PROBE_S))
         self._end = self._turn if self._heir else self._turn + GATHER_BEATS * pulse.interval_s
@@ -118,7 +119,7 @@ class Search:
     @property
     def proven(self) -> bool:
         """Whether the old hub is dead for certain: its connection has ended, and its machine says that nobody listens there."""
-        return self._lost.index in self._dead
+        return self._lost.index in self.dead
 
     def close(self) -> None:
         """End what is under way."""
@@ -141,7 +142,7 @@ class Search:
         return link
 
     def _begin_round(self, selector: selectors.BaseSelector | None) -> None:
-        targets = [target for index in self._probed if index not in self._dead for target in self._line.targets[index]]
+        targets = [target for index in self._probed if index not in self.dead for target in self._line.targets[index]]
         size, instance = len(self._line.targets), os.urandom(8).hex()
         caller = Caller(self._name, self._own, size, self._line.host, os.getpid(), instance)
         self._dialer = Dialer(targets, caller, lambda by, hint: self._line.secret)
@@ -151,13 +152,13 @@ class Search:
             selector.register(self._round, selectors.EVENT_READ, lambda: None)
 
     def _mark_dead(self) -> None:
-        for index in set(self._probed) - self._dead:
+        for index in set(self._probed) - self.dead:
             found = {self._dialer.seen.get(target) for target in self._line.targets[index]}
             if found == {REFUSED}:
-                self._dead.add(index)
+                self.dead.add(index)
 
     def _all_dead(self) -> bool:
-        return bool(self._probed) and self._dead >= set(self._probed)
+        return bool(self._probed) and self.dead >= set(self._probed)
 
 
 def reign_name(line: Line, reign: int) -> str:
@@ -183,6 +184,7 @@ class Dynasty:
         self._pulse = pulse or Pulse.for_size(star.size)
         self._peers: tuple[int, ...] = tuple(range(star.size))
         self._reign = 0
+        self._fallen: set[int] = set()
         self._inbox: list[Item] = []
         self._selector: selectors.BaseSelector | None = None
         self._search: Search | None = None
@@ -219,8 +221,9 @@ class Dynasty:
         self._peers = tuple(sorted(peers))
 
     def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
-        """Queue a message; what is meant for a lost hub is dropped."""
-        self._star.send(to, body, blob)
+        """Queue a message; what is meant for an earlier hub is dropped."""
+        if to not in self._fallen:
+            self._star.send(to, body, blob)
 
     def broadcast(self, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Queue a message to all (hub only)."""
@@ -255,6 +258,7 @@ class Dynasty:
         if not isinstance(item, Lost) or self._star.is_hub or item.index != self.hub:
             return item
         self._reign += 1
+        self._fallen.add(item.index)
         self._peers = tuple(peer for peer in self._peers if peer != item.index)
         self._search = Search(self._line, self.index, self._peers[:HEIRS], item, self._reign, self._pulse)
         return replace(item, heir=True)
@@ -274,7 +278,9 @@ class Dynasty:
                 doors = [listener.dup() for listener in self._listeners]
                 self._take_up(Hub(doors, self.index, self.size, door, pulse=self._pulse))
                 self._gather_until = now + GATHER_BEATS * self._pulse.interval_s
-                self._inbox.append(found)
+                ended = [peer for peer in self._peers if peer in search.dead]
+                self._inbox += [found, *(Lost(peer, "its process has ended") for peer in ended)]
+                self.keep(peer for peer in self._peers if peer not in ended)
             case Headless():
                 self._inbox.append(found)
 
