@@ -34,6 +34,8 @@ from slaunch.tune.trial.values import Order, Record
 from slaunch.tune.values import Study
 
 BEST = "best_cfg"
+REQUEUED_S = 120.0
+"""How long the tuner of a requeued job waits for the one before it to end."""
 
 
 def tune(config_path: str, options: Options, env: Mapping[str, str], args: Sequence[str]) -> int:
@@ -53,7 +55,9 @@ def tune(config_path: str, options: Options, env: Mapping[str, str], args: Seque
     standing, options = heed(current(read(env, options.scheduler, os.uname().nodename)), options)
     place = find_place(standing, options, env, study)
     files = files_for(config_path)
-    with Journal(files.path("journal.jsonl")) as journal:
+    # Slurm may run a requeued job again while what it ran before is still ending
+    patience_s = REQUEUED_S if standing.allocation.restarts else 0.0
+    with Journal(files.path("journal.jsonl"), patience_s) as journal:
         teller = open_log(files, keep=bool(journal.events))
         try:
             session = Session(study, place, options, env, journal, teller)

@@ -17,6 +17,7 @@ from slaunch.errors import OutputError, UsageError
 from slaunch.tune.trial.values import Record
 
 FORMAT = 1
+LOCK_POLL_S = 0.2
 Event = Mapping[str, object]
 
 
@@ -28,8 +29,12 @@ class Journal:
         torn: characters of a torn last line that were cut off.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, patience_s: float = 0.0) -> None:
         """Open it, and make it if there is none.
+
+        Args:
+            path: the file.
+            patience_s: how long to wait for another tuner that uses it.
 
         Raises:
             UsageError: another tuner uses it, or it is no journal.
@@ -41,7 +46,7 @@ class Journal:
         except OSError as error:
             raise _unwritable(path, error) from None
         try:
-            _lock(self._file, path)
+            _lock(self._file, path, patience_s)
             self.events, self.torn = _load(self._file, path)
         except BaseException:
             os.close(self._file)
@@ -77,14 +82,18 @@ class Journal:
         self.close()
 
 
-def _lock(file: int, path: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        todo = "wait for it, or give the configuration another name"
-        raise UsageError("tune", f"another tuner is using {path}", todo) from None
-    except OSError:
-        return  # a file system without locks
+def _lock(file: int, path: str, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                todo = "wait for it, or give the configuration another name"
+                raise UsageError("tune", f"another tuner is using {path}", todo) from None
+            time.sleep(LOCK_POLL_S)
+        except OSError:
+            return  # a file system without locks
 
 
 def _load(file: int, path: str) -> tuple[list[Event], int]:

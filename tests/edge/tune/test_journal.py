@@ -69,7 +69,10 @@ def test_two_tuners_do_not_share_a_journal(tmp_path: Path) -> None:
     code = f"from slaunch.tune.history.journal import Journal\nJournal({path!r})"
     with Journal(path):
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        waiting = subprocess.Popen([sys.executable, "-c", code.replace(")", ", 60)")])
+        assert waiting.poll() is None
     assert "another tuner is using" in other.stderr
+    assert waiting.wait(timeout=60) == 0, "it waits, and gets it when the first one has ended"
 
 
 @pytest.mark.parametrize("point", ["tune.before.trial1", "tune.after.trial1"])
