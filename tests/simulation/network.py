@@ -1,0 +1,248 @@
+"""The agents' channel in virtual time: connections that keep their order or end, and the search for another hub.
+
+What it does is what `slaunch.channel` does with sockets: heartbeats each second, a peer that is silent for 6 s is lost, a frame that
+is not the next one ends the connection, the next in line opens its door when the hub is lost (`slaunch.channel.succession`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slaunch.agent.events import AgentGone, AgentSaid, Headless, Succeeded
+from slaunch.channel.succession import GATHER_BEATS, HEIRS, PROBE_S, TURN_BEATS
+
+if TYPE_CHECKING:
+    from .world import Agent, World
+
+BEAT_S, PATIENCE_S = 1.0, 6.0
+AHEAD_S = 0.3  # after the loss of the hub: who finds all before it in line dead opens its door
+
+
+@dataclass(eq=False)
+class Link:
+    """A connection of a spoke to its hub. `open`: which of the two still hold it."""
+
+    hub: Agent
+    spoke: Agent
+    open: set[int] = field(default_factory=set)
+    last: dict[int, float] = field(default_factory=dict)  # by receiver: when the last message arrives
+    held: list[tuple[Agent, Agent, object]] = field(default_factory=list)
+    bad: bool = False  # the next frame is not what the receiver expects
+
+
+@dataclass
+class Search:
+    """A spoke's search for the next hub."""
+
+    before: tuple[int, ...]
+    heir: bool
+
+
+class Network:
+    """All connections of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.links: dict[int, Link] = {}  # by spoke
+        self.spokes: dict[int, dict[int, Link]] = {}  # by hub, then spoke
+        self.group: dict[int, int] = {}  # nodes that are cut off, by which cut; others are together
+        self.slow_until = 0.0
+        self.cuts = 0
+        first = world.agents[0]
+        self.spokes[0] = {}
+        for agent in world.agents[1:]:
+            self._connect(first, agent)
+
+    # -- what the agents do
+
+    def send(self, sender: Agent, to: int, message: object) -> None:
+        """A message from a spoke to its hub, or the other way."""
+        link = self.spokes.get(sender.index, {}).get(to) if sender.hub == sender.index else self.links.get(sender.index)
+        if link is None or sender.index not in link.open:
+            return
+        receiver = link.spoke if link.hub is sender else link.hub
+        if receiver.index == to:
+            self._put(link, sender, receiver, message)
+
+    def send_all(self, sender: Agent, message: object) -> None:
+        for link in list(self.spokes.get(sender.index, {}).values()):
+            if sender.index in link.open:
+                self._put(link, sender, link.spoke, message)
+
+    def leave(self, agent: Agent, silent: bool) -> None:
+        """An agent has ended; `silent`: its whole machine has, so that nobody is told."""
+        for link in self._of(agent):
+            link.open.discard(agent.index)
+            other = link.spoke if link.hub is agent else link.hub
+            if silent or self.apart(agent, other):
+                self._after(PATIENCE_S + self.chance() * BEAT_S, self._lose, link, other, "silent for 6.0 s", True)
+            else:
+                self._close(link, other)
+
+    # -- what happens to it
+
+    def apart(self, one: Agent, other: Agent) -> bool:
+        """Whether they cannot reach each other."""
+        return self.group.get(one.index, 0) != self.group.get(other.index, 0)
+
+    def cut(self, nodes: list[int], lasts_s: float) -> None:
+        """These nodes are cut off from the others, together."""
+        self.cuts += 1
+        number = self.cuts
+        for node in nodes:
+            self.group[node] = number
+        for link in list(self.links.values()):
+            if link.open and self.apart(link.hub, link.spoke):
+                for side in (link.hub, link.spoke):
+                    self._after(PATIENCE_S + self.chance() * BEAT_S, self._miss, link, side, number)
+        if lasts_s < 1e6:
+            self._after(lasts_s, self._heal, nodes, number)
+
+    def spoil(self, node: int) -> None:
+        """The next frame to or from a node is lost, doubled or out of order."""
+        if node in self.links:
+            self.links[node].bad = True
+
+    # -- inside
+
+    def chance(self) -> float:
+        return self.world.random.random()
+
+    def _after(self, seconds: float, what: Callable[..., None], *args: object) -> None:
+        self.world.at(self.world.now + seconds, what, *args)
+
+    def _delay(self) -> float:
+        slow = 3.0 if self.world.now < self.slow_until else 0.0
+        return 0.0002 + self.chance() * (self.world.life.delay_s + slow)
+
+    def _of(self, agent: Agent) -> list[Link]:
+        own = self.links.get(agent.index)
+        return [*([own] if own else []), *self.spokes.get(agent.index, {}).values()]
+
+    def _connect(self, hub: Agent, spoke: Agent) -> None:
+        link = Link(hub, spoke, {hub.index, spoke.index})
+        self.links[spoke.index] = link
+        self.spokes[hub.index][spoke.index] = link
+
+    def _put(self, link: Link, sender: Agent, receiver: Agent, message: object) -> None:
+        arrival = max(link.last.get(receiver.index, 0.0), self.world.now + self._delay())
+        link.last[receiver.index] = arrival
+        self.world.at(arrival, self._arrive, link, sender, receiver, message)
+
+    def _arrive(self, link: Link, sender: Agent, receiver: Agent, message: object) -> None:
+        if receiver.index not in link.open:
+            return
+        if link.held or self.apart(sender, receiver):
+            link.held.append((sender, receiver, message))
+        elif link.bad:
+            link.bad = False
+            self._lose(link, receiver, "the peer does not speak our protocol", False)
+        else:
+            offset_s = sender.offset_s - receiver.offset_s if receiver is link.hub else 0.0
+            self.world.feed(receiver, AgentSaid(sender.index, self.world.over_the_wire(message), offset_s))
+
+    def _miss(self, link: Link, side: Agent, number: int) -> None:
+        """Nothing was heard since a cut, unless it has healed."""
+        if side.index in link.open and number in (self.group.get(link.hub.index, 0), self.group.get(link.spoke.index, 0)):
+            self._lose(link, side, "silent for 6.0 s", True)
+
+    def _heal(self, nodes: list[int], number: int) -> None:
+        for node in nodes:
+            if self.group.get(node) == number:
+                del self.group[node]
+        for link in list(self.links.values()):
+            if self.apart(link.hub, link.spoke):
+                continue
+            held, link.held = link.held, []
+            for sender, receiver, message in held:
+                self._put(link, sender, receiver, message)
+            if len(link.open) == 1:  # the other side answers that it knows of no connection
+                (left,) = link.open
+                side = link.hub if link.hub.index == left else link.spoke
+                self._after(self.chance() * BEAT_S, self._lose, link, side, "connection reset by peer", False)
+
+    def _close(self, link: Link, other: Agent) -> None:
+        """The other side reads what was sent before, then that this was the end."""
+        arrival = max(link.last.get(other.index, 0.0), self.world.now + self._delay())
+        self.world.at(arrival, self._lose, link, other, "it closed the connection", False)
+
+    def _lose(self, link: Link, side: Agent, why: str, silent: bool) -> None:
+        """One side gives the connection up; the other one learns of it if it can be reached."""
+        if side.index not in link.open:
+            return
+        link.open.discard(side.index)
+        other = link.spoke if side is link.hub else link.hub
+        if other.index in link.open and not self.apart(side, other):
+            self._close(link, other)
+        if side is link.hub:
+            self.spokes[side.index].pop(other.index, None)
+            self.world.feed(side, AgentGone(other.index, why, self.world.wall(side)))
+        elif self.links.get(side.index) is link:
+            del self.links[side.index]
+            self._orphan(side, link.hub, why, silent)
+
+    # -- succession
+
+    def _orphan(self, agent: Agent, hub: Agent, why: str, silent: bool) -> None:
+        """A spoke has lost its hub."""
+        if agent.over:
+            return
+        agent.reign += 1
+        agent.peers = tuple(peer for peer in agent.peers if peer != hub.index)
+        heirs = agent.peers[:HEIRS]
+        heir = agent.index in heirs
+        before = heirs[: heirs.index(agent.index)] if heir else heirs
+        agent.search = search = Search(before, heir)
+        self.world.feed(agent, AgentGone(hub.index, why, self.world.wall(agent), True))
+        probed = before if silent else (hub.index, *before)
+        turn_s = len(before) * TURN_BEATS * BEAT_S or (0.0 if silent else PROBE_S)
+        self._after(AHEAD_S, self._ahead, agent, search, probed, hub)
+        self._after(turn_s + (0.0 if heir else GATHER_BEATS * BEAT_S), self._turn, agent, search, hub)
+        self._after(0.001, self._knock, agent, search)
+
+    def _knock(self, agent: Agent, search: Search) -> None:
+        """Whether one of those before has opened its door by now."""
+        for index in search.before:
+            other = self.world.agents[index]
+            if agent.search is search and other.door == agent.reign and not other.over and not self.apart(agent, other):
+                self._enter(agent, other)
+
+    def _ahead(self, agent: Agent, search: Search, probed: tuple[int, ...], hub: Agent) -> None:
+        others = [self.world.agents[index] for index in probed]
+        if probed and all(each.ended and not each.machine_dead and not self.apart(agent, each) for each in others):
+            self._turn(agent, search, hub)
+
+    def _turn(self, agent: Agent, search: Search, hub: Agent) -> None:
+        """It is this agent's turn to be the hub; or it has found none in time."""
+        if agent.search is not search or agent.over:
+            return
+        agent.search = None
+        if not search.heir:
+            self.world.feed(agent, Headless("silent"))
+            return
+        proven = hub.ended and not hub.machine_dead and not self.apart(agent, hub)
+        agent.hub, agent.door = agent.index, agent.reign
+        self.spokes[agent.index] = {}
+        self._after(GATHER_BEATS * BEAT_S, self._gathered, agent, agent.reign)
+        self.world.feed(agent, Succeeded(agent.index, proven))
+        for other in self.world.agents:
+            if other.search is not None and agent.index in other.search.before and other.reign == agent.reign:
+                self._after(self._delay(), self._knock, other, other.search)
+
+    def _enter(self, agent: Agent, hub: Agent) -> None:
+        agent.search, agent.hub = None, hub.index
+        self._connect(hub, agent)
+        self.world.feed(agent, Succeeded(hub.index))
+        if set(agent.peers) - {hub.index} <= set(self.spokes[hub.index]):
+            self._gathered(hub, hub.door)
+
+    def _gathered(self, hub: Agent, reign: int) -> None:
+        """The door closes; who has not come is lost."""
+        if hub.over or hub.door != reign:
+            return
+        hub.door = -1
+        for peer in hub.peers:
+            if peer != hub.index and peer not in self.spokes[hub.index]:
+                self.world.feed(hub, AgentGone(peer, "has not come to the new hub", self.world.wall(hub)))
