@@ -82,9 +82,25 @@ class Options:
         nics: network cards that libraries are told of: "auto" (those near each worker's devices) or "none"; see `plan.nics`.
         network: interface, subnet or address to use; empty = chosen by rule.
         log_overwrite: start log files anew instead of appending.
+        log_name: name of each worker's log file, with fields as in `plan.modes.logs`; empty = workerlog.<rank>.
+        log_max_bytes: size after which a log file is moved away and another one begun; 0 = never.
+        log_keep: how many files that were moved away are kept of each.
+        log_timestamps: the time in front of each line.
+        log_writer: who writes the log files: "auto" (the workers themselves, if nothing above keeps them from it) or "slaunch".
         hang_timeout_s: seconds without any output of any worker after which the job is ended; 0 = however long.
+        warn_before_end_s: seconds before the end of the job's time at which workers are told to save; 0 = they are not.
+        warn_signal: number of the signal that tells them then; 0 = none.
+        stop_signal: number of the signal that asks workers to end when slaunch is asked to; 0 = none.
+        requeue: how often the job is put back into the queue after a preemption, at its time limit and after a failure (-1 =
+            however often); () = never.
         time_limit_s: seconds after which the job is ended; 0 = never.
         tee: rank numbers whose output is copied to the console (rank 0 by default); -1 = all ranks.
+        tee_stream: which of their streams: "both", "out" or "err".
+        tee_match: only lines in which this regular expression is found; empty = all.
+        tee_limit: lines a second that the console shows where it shows several ranks, from all nodes together; 0 = all, each
+            node's from its own agent.
+        status_interval_s: seconds between two states of all workers that the hub writes down; 0 = none.
+        metrics_file, metrics_port: where figures for Prometheus are written, or asked for on the hub's machine; "", 0 = nowhere.
         step_args: extra arguments for the srun/mpirun that slaunch starts itself.
         max_restarts: how often the workers are started anew after a failure.
         restart_delay_s: wait before the first restart, twice as long before each further one.
@@ -120,7 +136,13 @@ class Options:
         auto_cluster: value of PADDLE_AUTO_CLUSTER, where the user gives it as an option; None = by the variable.
         auto_parallel_config: absolute path of Paddle's JSON file for a tuning step before the workers start; empty = none.
         tuning: what happens with it: "first" (the step, then the workers), "only" (the step alone) or "skip" (the workers alone).
+        pre_hook: command that runs once on each node before the workers of each attempt, and must succeed; () = none.
+        legacy: what Paddle's older launcher (`fleet.launch`) did besides: all devices are shared out, variables that tell of
+            everybody's devices, a file of endpoints, and a table of the first worker's variables.
         auto_tuner_json: configuration of the tuner, which then runs the program as often as it needs; empty = no tuner.
+        stage: what to copy to every node's own disk before the workers start, each "SRC" or "SRC:DST"; see `plan.staged`.
+        stage_to: directory on every node for these copies, absolute.
+        stage_timeout_s: deadline of all copies together.
         notes: what the user should know about options that had no effect, one line each.
         origins: where each option's value came from ("command line", "SLAUNCH_…", "file …", "default"), by option name.
     """
@@ -147,9 +169,24 @@ class Options:
     device_log: str = "auto"
     network: str = ""
     log_overwrite: bool = False
+    log_name: str = ""
+    log_max_bytes: int = 0
+    log_keep: int = 5
+    log_timestamps: bool = False
+    log_writer: str = "auto"
     hang_timeout_s: float = 0.0
     time_limit_s: float = 0.0
+    warn_before_end_s: float = 0.0
+    warn_signal: int = 12
+    stop_signal: int = 15
+    requeue: tuple[int, ...] = ()
     tee: tuple[int, ...] = (0,)
+    tee_stream: str = "both"
+    tee_match: str = ""
+    tee_limit: float = 1000.0
+    status_interval_s: float = 5.0
+    metrics_file: str = ""
+    metrics_port: int = 0
     step_args: tuple[str, ...] = ()
     max_restarts: int = 0
     restart_delay_s: float = 0.0
@@ -191,6 +228,11 @@ class Options:
     auto_cluster: bool | None = None
     auto_parallel_config: str = ""
     tuning: str = "first"
+    pre_hook: tuple[str, ...] = ()
+    legacy: bool = False
     auto_tuner_json: str = ""
+    stage: tuple[str, ...] = ()
+    stage_to: str = "/tmp"  # noqa: S108 - the nodes' own disk on most sites
+    stage_timeout_s: float = 600.0
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -1,17 +1,22 @@
-"""Copies chosen workers' output to the console: complete, as fast as the console takes it, never waiting for it.
+"""Copies chosen workers' output to the console, as fast as the console takes it and never waiting for it.
 
-The log file is the buffer: what the console has not taken yet is simply read later.
+The log file is the buffer: what the console has not taken yet is simply read later. One worker's output is copied as it is. Where
+several share the console it is copied by lines (`agent.shown`); with a limit for these, those of all nodes go to the hub's
+console over the agents' channel.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import time
 from collections.abc import Callable
 from math import inf
 
-from slaunch.frozen import dataclass, field
+from slaunch.agent.follow import Follower
+from slaunch.agent.shown import Budget, Lines
+from slaunch.frozen import dataclass
 
 BUSY_S, QUIET_S = 0.05, 0.5
 """How often a file is looked at while it grows, and when it has been quiet for long."""
@@ -19,43 +24,70 @@ PASS_BYTES = 1 << 20
 """The most that is copied before the agent looks after its other duties."""
 ATOM_BYTES = 4096
 """A pipe that polls writable takes this much without blocking (PIPE_BUF)."""
-PARTIAL_S = 1.0
-"""A line without end, such as a progress bar, is shown after this long where several workers share the console."""
 NO_PROGRESS_S = 5.0
+LAST_WORDS_S = 2.0
+"""What a node's workers have said in the end and the hub has not seen after so long is left out."""
+RELAYED_BYTES = 1 << 15
+"""The most of a message to the hub."""
+HEARD_BYTES = 1 << 20
+"""What the hub keeps for a console that takes nothing; what other nodes send beyond that is not shown."""
 
 
 @dataclass
 class Source:
-    """One worker's log file and how far it has been copied. `end`: what follows from there on is another attempt's."""
+    """One worker's log file. `lines` makes it into lines; None = it is copied as it is."""
 
-    path: str
-    prefix: bytes
-    offset: int
-    file: int
-    partial: bytes = b""
-    partial_since: float = 0.0
-    end: float = inf
-
-    def left(self) -> int:
-        """Bytes that have not been copied."""
-        return max(0, int(min(self.end, os.fstat(self.file).st_size)) - self.offset)
+    follower: Follower
+    lines: Lines | None
 
 
-@dataclass
 class Console:
-    """The copier. `out` is the console's file descriptor."""
+    """The copier.
 
-    out: int
-    sources: list[Source] = field(default_factory=list)
-    due: float = inf
-    _interval: float = BUSY_S
-    _pending: bytes = b""
-    _closed: bool = False
+    Args:
+        out: the console's file descriptor.
+        limit: lines a second that may be shown; 0 = all.
+        match: only lines in which this regular expression is found; "" = all.
+        relay: takes text for the console of another node instead of `out`.
+        busy_s: how often files that grow are looked at.
 
-    def add(self, path: str, offset: int, prefix: str = "") -> None:
-        """Copy a file from `offset` on; with a prefix, line by line."""
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.sources.append(Source(path, prefix.encode(), offset, file))
+    Attributes:
+        due: when to look again, monotonic.
+    """
+
+    def __init__(
+        self,
+        out: int,
+        limit: float = 0.0,
+        match: str = "",
+        relay: Callable[[bytes], None] | None = None,
+        busy_s: float = BUSY_S,
+    ) -> None:
+        self.due = inf
+        self._busy_s = busy_s
+        self._out = out
+        self._budget = Budget(limit)
+        self._match = re.compile(os.fsencode(match)) if match else None
+        self._relay = relay
+        self._sources: list[Source] = []
+        self._interval = busy_s
+        self._pending = b""
+        self._unheard = 0
+        self._closed = False
+
+    def add(self, path: str, offset: int, prefix: str = "", whole_lines: bool = False) -> None:
+        """Copy a file from `offset` on; by lines if they shall be whole, or there is a prefix, a limit or a pattern."""
+        by_lines = whole_lines or bool(prefix) or self._budget.rate > 0 or self._match is not None
+        lines = Lines(prefix.encode(), path, self._budget, self._match) if by_lines else None
+        self._sources.append(Source(Follower(path, offset), lines))
+        self.due = 0.0
+
+    def hear(self, text: bytes) -> None:
+        """Lines from another node."""
+        if len(self._pending) + len(text) > HEARD_BYTES:
+            self._unheard += text.count(b"\n")
+            return
+        self._pending += text
         self.due = 0.0
 
     def tick(self, now: float) -> None:
@@ -63,13 +95,26 @@ class Console:
         if now < self.due:
             return
         moved = self._pass(now)
-        self._interval = BUSY_S if moved else min(QUIET_S, self._interval * 2)
+        self._interval = self._busy_s if moved or self._pending else max(self._busy_s, min(QUIET_S, self._interval * 2))
         self.due = inf if self._closed else now + (0.0 if moved >= PASS_BYTES else self._interval)
+
+    def last_words(self) -> None:
+        """This node's workers have ended: what is left of their output goes to the hub now, before the word that they have."""
+        if self._relay is None:
+            return
+        give_up = time.monotonic() + LAST_WORDS_S
+        while self._pass(time.monotonic()) and time.monotonic() < give_up:
+            pass
+        for source in self._sources:
+            while source.lines and (data := source.follower.read()):
+                source.lines.leave_out(data)
+        self._end_lines(time.monotonic())
+        self._relay_pending()
 
     def drain(self, interrupted: Callable[[], bool] = lambda: False) -> str:
         """Copy what is left, unless the console takes no more or `interrupted()`: then a line on what was not shown; else ""."""
         last = time.monotonic()
-        while self._left() and not self._closed:
+        while self._relay is None and self._left() and not self._closed:
             now = time.monotonic()
             if self._pass(now):
                 last = now
@@ -78,64 +123,64 @@ class Console:
             elif interrupted():
                 return f"{self._left()} bytes of output were not shown. They are in the log files"
             else:
-                select.select([], [self.out], [], 0.1)
-        for source in self.sources:
-            self._flush_partial(source)
+                select.select([], [self._out], [], 0.1)
+        self._end_lines(time.monotonic())
         self._write_pending()
-        return ""
+        return f"{self._unheard} lines of other nodes were not shown: the console did not take them" if self._unheard else ""
 
     def seal(self) -> None:
         """The workers have ended: what is in the files by now is all that comes from them. What has been copied is let go."""
-        for source in self.sources:
-            source.end = min(source.end, os.fstat(source.file).st_size)
-        for source in [source for source in self.sources if not source.left()]:
-            self._flush_partial(source)
-            os.close(source.file)
-            self.sources.remove(source)
+        for source in self._sources:
+            source.follower.seal()
+        for source in [source for source in self._sources if not source.follower.left()]:
+            self._end(source, time.monotonic())
+            source.follower.close()
+            self._sources.remove(source)
 
     def close(self) -> None:
         """Close the log files."""
-        for source in self.sources:
-            os.close(source.file)
-        self.sources.clear()
+        for source in self._sources:
+            source.follower.close()
+        self._sources.clear()
 
     def _left(self) -> int:
-        return len(self._pending) + sum(source.left() for source in self.sources)
+        return len(self._pending) + sum(source.follower.left() for source in self._sources)
 
     def _pass(self, now: float) -> int:
         """Copy up to PASS_BYTES; how many bytes were taken."""
+        before = len(self._pending)
         moved = 0
-        for source in self.sources:
-            while moved < PASS_BYTES and self._write_pending():
-                data = os.pread(source.file, int(min(1 << 16, source.end - source.offset)), source.offset)
+        for source in self._sources:
+            while moved < PASS_BYTES and self._has_room():
+                data = source.follower.read()
                 if not data:
                     break
-                source.offset += len(data)
                 moved += len(data)
-                self._pending = self._lines(source, data, now) if source.prefix else data
-            if source.partial and now > source.partial_since + PARTIAL_S and not self._pending:
-                self._flush_partial(source)
+                self._pending += source.lines.feed(data, now) if source.lines else data
+            if source.lines and self._has_room():
+                self._pending += source.lines.idle(now)
         self._write_pending()
-        return moved
+        return moved or max(0, before - len(self._pending))
 
-    def _lines(self, source: Source, data: bytes, now: float) -> bytes:
-        """Whole lines with the prefix; of a line that was overwritten by carriage returns, its last state."""
-        *lines, rest = (source.partial + data).split(b"\n")
-        if lines or not source.partial:
-            source.partial_since = now
-        source.partial = rest
-        return b"".join(source.prefix + _last_state(line) + b"\n" for line in lines)
+    def _end_lines(self, now: float) -> None:
+        for source in self._sources:
+            self._end(source, now)
 
-    def _flush_partial(self, source: Source) -> None:
-        if source.partial:
-            self._pending += source.prefix + _last_state(source.partial) + b"\n"
-            source.partial = b""
+    def _end(self, source: Source, now: float) -> None:
+        if source.lines:
+            self._pending += source.lines.end(now)
+
+    def _has_room(self) -> bool:
+        """Whether more may be made ready: the hub is sent what has been made ready in one pass."""
+        return self._relay is not None or self._write_pending()
 
     def _write_pending(self) -> bool:
         """Write as much as the console takes; True if nothing is left."""
-        while self._pending and not self._closed and _writable(self.out):
+        if self._relay is not None:
+            self._relay_pending()
+        while self._pending and not self._closed and _writable(self._out):
             try:
-                taken = os.write(self.out, self._pending[:ATOM_BYTES])
+                taken = os.write(self._out, self._pending[:ATOM_BYTES])
             except BlockingIOError:
                 return False
             except OSError:  # the reader is gone; the log files have it all
@@ -145,10 +190,12 @@ class Console:
             self._pending = self._pending[taken:]
         return not self._pending
 
+    def _relay_pending(self) -> None:
+        while self._pending and self._relay is not None:
+            cut = self._pending.rfind(b"\n", 0, RELAYED_BYTES) + 1 or len(self._pending)
+            self._relay(self._pending[:cut])
+            self._pending = self._pending[cut:]
+
 
 def _writable(out: int) -> bool:
     return bool(select.select([], [out], [], 0)[1])
-
-
-def _last_state(line: bytes) -> bytes:
-    return line.rstrip(b"\r").rpartition(b"\r")[2]

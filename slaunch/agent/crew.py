@@ -13,8 +13,9 @@ from slaunch.agent import errorfile, oom, process, tree
 from slaunch.agent.cause import classify
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
-from slaunch.agent.logs import open_log, prepare, tail
+from slaunch.agent.logs import prepare, tail
 from slaunch.agent.memory import Memory
+from slaunch.agent.outlets import Outlets
 from slaunch.agent.policy import NO_PROGRESS
 from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Watched
@@ -33,13 +34,17 @@ SWEEP_S = 0.02
 
 @dataclass
 class Worker:
-    """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2), `peak_bytes` known once it has ended."""
+    """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2), `peak_bytes` known once it has ended.
+    `err_log` is "" where its errors go to the same file.
+    """
 
     spec: WorkerSpec
     pid: int
     pidfd: int
     log: str
     log_start: int
+    err_log: str = ""
+    err_start: int = 0
     told: bool = False
     ended: bool = False
     peak_bytes: int = 0
@@ -74,6 +79,7 @@ class Crew:
 
     Args:
         progress: where workers tell how far they have come.
+        outlets: where their output goes; None = into files that they write themselves.
     """
 
     def __init__(  # noqa: PLR0917 - one of each
@@ -84,6 +90,7 @@ class Crew:
         guardian: Guardian,
         watch: Callable[[Worker], None] = lambda worker: None,
         progress: Progress | None = None,
+        outlets: Outlets | None = None,
     ) -> None:
         self._progress = progress
         self._watch = watch
@@ -91,6 +98,8 @@ class Crew:
         self.events: list[Event] = []
         self.sweep_due = float("inf")
         self.spared: set[int] = set()
+        self._outlets = outlets or Outlets(place.log_dir, selector)
+        self._outlets.spared = self.spared
         self._place = place
         self._memory = Memory()
         self._selector = selector
@@ -109,6 +118,7 @@ class Crew:
 
     def renew(self, attempt: int) -> None:
         """Nothing of the last attempt is left: be ready to start those of another one, whose output follows in the same files."""
+        self.finish_logs()
         self.workers.clear()
         self.sweep_due = float("inf")
         self._place = replace(self._place, attempt=attempt, overwrite=False)
@@ -123,10 +133,14 @@ class Crew:
             self._waiting = tuple(spec for spec in specs if not spec.first), env
         self._start_all(first or specs, env)
 
+    def finish_logs(self) -> None:
+        """No worker is left: all that they have said is in their files."""
+        self._outlets.finish()
+
     def watched(self) -> tuple[Watched, ...]:
         """The workers that run, but for services, which may well be silent."""
         running = (worker for worker in self.workers.values() if not worker.ended and not worker.spec.service)
-        return tuple(Watched(worker.spec.rank, worker.pid, worker.log) for worker in running)
+        return tuple(Watched(worker.spec.rank, worker.pid, worker.log, worker.err_log) for worker in running)
 
     def _start_waiting(self) -> None:
         """The workers that waited for others to end."""
@@ -164,16 +178,17 @@ class Crew:
 
     def _start(self, spec: WorkerSpec, env: Mapping[str, str]) -> None:
         place = self._place
-        log, path, start = open_log(place.log_dir, spec.log_name, place.overwrite, place.attempt)
+        outlet = self._outlets.open(spec, place.overwrite, place.attempt)
         try:
             files = self._memory.variables(spec.files)
             errorfile.clear(spec.set_env.get(errorfile.VARIABLE, ""))
             own = self._progress.variables() if self._progress else {}
-            pid = process.start(spec, {**process.worker_env(spec, env, self._mark), **files, **own}, log)
+            worker_env = {**process.worker_env(spec, env, self._mark), **files, **own}
+            pid = process.start(spec, worker_env, outlet.out, outlet.err)
         finally:
-            os.close(log)
+            outlet.close()
         self._guardian.started(pid)
-        worker = Worker(spec, pid, _pidfd(pid), path, start)
+        worker = Worker(spec, pid, _pidfd(pid), outlet.log, outlet.start, outlet.err_log, outlet.err_start)
         self.workers[spec.rank] = worker
         if worker.pidfd >= 0:
             self._selector.register(worker.pidfd, selectors.EVENT_READ, lambda: self._reap(worker))
@@ -249,6 +264,7 @@ class Crew:
         for worker in self.workers.values():
             if worker.pidfd >= 0 and not worker.ended:
                 os.close(worker.pidfd)
+        self._outlets.finish()
 
     def _descendants(self) -> list[int]:
         return tree.descendants(os.getpid(), (self._guardian.pid, *self.spared))
@@ -277,12 +293,15 @@ class Crew:
     def _failure(self, worker: Worker, code: int, now: float) -> Failure:
         spec, number = worker.spec, max(0, -code)
         shell_code = 128 + number if number else code
-        lines = tail(worker.log, worker.log_start)
+        self._outlets.sync()
+        errors = tail(worker.err_log, worker.err_start) if worker.err_log else ()
+        log = worker.err_log if errors else worker.log
+        lines = errors or tail(worker.log, worker.log_start)
         killed = oom.explain(self._group, self._oom_before, oom.count(self._group)) if number == signal.SIGKILL else ""
         said = errorfile.read(spec.set_env.get(errorfile.VARIABLE, ""))
         cause, detail = classify(shell_code, number, lines, killed, said)
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
-        return Failure(*who, shell_code, number, now, cause, detail, worker.log, lines, worker.told, spec.role)
+        return Failure(*who, shell_code, number, now, cause, detail, log, lines, worker.told, spec.role)
 
 
 def _forbid_cores(workers: list[Worker]) -> None:

@@ -91,6 +91,10 @@ class Gauges:
         if self._sampling is not None:
             self._sampling.started(worker.pid, worker.spec.rank)
 
+    def on_devices(self) -> Mapping[int, int]:
+        """The most device memory that each worker has held so far, by rank."""
+        return self._sampling.peaks if self._sampling is not None else {}
+
     def peaks(self, host: str) -> tuple[Peak, ...]:
         """The most memory that each worker has held; of those that have ended."""
         on_devices: Mapping[int, int] = self._sampling.peaks if self._sampling is not None else {}

@@ -64,8 +64,8 @@ def _guard(pipe: int, mark: str) -> NoReturn:
     try:
         os.setsid()
         set_name("slaunch-guard")
-        _ignore_signals()
-        _close_all_but(pipe)
+        ignore_signals()
+        close_all_but(pipe)
         groups = _listen(pipe)
         if groups is not None:
             _clean(groups, f"{MARK}={mark}".encode())
@@ -73,7 +73,7 @@ def _guard(pipe: int, mark: str) -> NoReturn:
         os._exit(0)
 
 
-def _ignore_signals() -> None:
+def ignore_signals() -> None:
     """A scheduler signals every process of a step; only SIGKILL is meant for us."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         try:
@@ -82,13 +82,13 @@ def _ignore_signals() -> None:
             pass
 
 
-def _close_all_but(pipe: int) -> None:
+def close_all_but(kept: int) -> None:
     """Whoever waits for the end of the agent's output must not wait for us."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2 and int(name) != pipe:
+        if int(name) > 2 and int(name) != kept:
             try:
                 os.close(int(name))
             except OSError:  # the listing's own

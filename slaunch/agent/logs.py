@@ -34,6 +34,8 @@ def open_log(directory: str, name: str, overwrite: bool, attempt: int) -> tuple[
         OutputError: if it cannot be written.
     """
     path = os.path.join(directory, name)
+    if "/" in name:
+        prepare(os.path.dirname(path))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (os.O_TRUNC if overwrite else 0)
     try:
         log = os.open(path, flags, 0o644)
@@ -61,13 +63,27 @@ def _output_error(path: str, error: OSError) -> OutputError:
     )
 
 
+def _end_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return file.read(TAIL_BYTES)
+    except OSError:
+        return b""
+
+
 def tail(path: str, start: int) -> tuple[str, ...]:
-    """The last lines of a log file, none from before `start`; of a progress bar its last state. () if it cannot be read."""
+    """The last lines of a log file, none from before `start`; of a progress bar its last state. () if it cannot be read.
+
+    A file that has just been rotated begins with those of the one before.
+    """
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(start, size - TAIL_BYTES))
+            file.seek(max(start if start <= size else 0, size - TAIL_BYTES))
             data = file.read(TAIL_BYTES)
+        if start > size:
+            data = _end_of(f"{path}.1") + data
     except OSError:
         return ()
     lines = data.decode(errors="replace").replace("\r\n", "\n").split("\n")

@@ -30,25 +30,25 @@ def worker_env(spec: WorkerSpec, base_env: Mapping[str, str], mark: str) -> dict
     return env
 
 
-def start(spec: WorkerSpec, env: Mapping[str, str], log: int) -> int:
-    """Start a worker in a session of its own, its output going straight to the file descriptor `log`; its process id.
+def start(spec: WorkerSpec, env: Mapping[str, str], out: int, err: int) -> int:
+    """Start a worker in a session of its own, its output and errors going straight to these descriptors; its process id.
 
     A program that cannot be executed ends like any failing worker: the reason is in its log, its exit code is 126 or 127.
     """
     agent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(spec, env, log, agent)
+        _become(spec, env, (out, err), agent)
     return pid
 
 
-def _become(spec: WorkerSpec, env: Mapping[str, str], log: int, agent: int) -> NoReturn:
+def _become(spec: WorkerSpec, env: Mapping[str, str], outlet: tuple[int, int], agent: int) -> NoReturn:
     """In the child: set everything up and execute the program. Nothing of the agent must run on, hence `os._exit`."""
     code = CANNOT_EXECUTE
     try:
         os.setsid()
         die_with_parent(agent)
-        _plug(log)
+        _plug(*outlet)
         _reset_signals()
         if spec.cpus:
             os.sched_setaffinity(0, spec.cpus)
@@ -64,10 +64,10 @@ def _become(spec: WorkerSpec, env: Mapping[str, str], log: int, agent: int) -> N
         os._exit(code)
 
 
-def _plug(log: int) -> None:
-    """Standard input is empty; output and errors go to the log."""
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+def _plug(out: int, err: int) -> None:
+    """Standard input is empty; output and errors go to the log. Descriptors 0 to 2 are the agent's, so neither is one of them."""
+    os.dup2(out, 1)
+    os.dup2(err, 2)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
 

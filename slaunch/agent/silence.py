@@ -21,11 +21,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Watched:
-    """A worker that runs, and where its output goes."""
+    """A worker that runs, and where its output goes, and its errors if that is another file."""
 
     rank: int
     pid: int
     log: str
+    err_log: str = ""
 
 
 @dataclass
@@ -68,7 +69,7 @@ class Silence:
         return tuple(self._describe(*pair, now) for pair in zip(workers, traces, strict=True))
 
     def _trace(self, worker: Watched, now: float) -> Trace:
-        size, ticks = _size(worker.log), _stat(worker.pid)[1]
+        size, ticks = _size(worker.log) + (_size(worker.err_log) if worker.err_log else 0), _stat(worker.pid)[1]
         trace = self._traces.setdefault(worker.rank, Trace(size, now, ticks, now))
         if size != trace.size:
             trace.size, trace.changed = size, now

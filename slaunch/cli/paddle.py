@@ -62,7 +62,7 @@ def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
     notes = [*skipped(env, skip), *overridden(line, variables, env_first), *without_effect(theirs)]
     refuse(theirs)
     program, more = magic(given.program, theirs, env)
-    default = {"log_dir": Value(LOG_DIR, "Paddle's default")}
+    default = {"log_dir": Value(LOG_DIR, "Paddle's default"), "tee_limit": Value(0.0, "Paddle's default")}
     files = {field: line[field] for field in FILES if field in line}
     values = with_mode({**default, **beneath(files, env), **translated(theirs), **more})
     return settle(program, {field: value for field, value in values.items() if field in names(Options)}, notes)

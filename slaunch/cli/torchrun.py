@@ -138,7 +138,7 @@ def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
     own = {**before, **{field: value for field, value in line.items() if not field.startswith("torchrun_")}}
     theirs = {**from_env(DIALECT, env), **{field: value for field, value in line.items() if field not in own}}
     options = {field.removeprefix("torchrun_"): value for field, value in theirs.items()}
-    default = {"one_per": Value("node", "torchrun's default"), **shown({})}
+    default = {"one_per": Value("node", "torchrun's default"), "tee_limit": Value(0.0, "torchrun's default"), **shown({})}
     values = {**default, **beneath(own, env), **translated(options, env), **without_files(own)}
     return settle(given.program and kind_of(given.program, options), with_mode(values), notes(options))
 

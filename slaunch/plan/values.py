@@ -137,6 +137,7 @@ class WorkerSpec:
         cpus: CPUs to bind to; () = leave as is.
         devices: its devices.
         log_name: file name within the log directory, e.g. "workerlog.5".
+        err_name: likewise of the file for its errors; "" where they go to the same one.
         files: files to write before it starts, each with the variable that names it.
         origins: which contract or rule made each variable of `set_env` and `drop_env`, e.g. "torch", "hygiene: task identity".
         role: its role; "worker" where all are alike.
@@ -162,3 +163,4 @@ class WorkerSpec:
     first: bool = False
     memory: tuple[int, ...] = ()
     memory_policy: str = ""
+    err_name: str = ""

@@ -11,7 +11,7 @@ from slaunch.plan.container import across
 from slaunch.plan.contracts import combine
 from slaunch.plan.limits import fit
 from slaunch.plan.modes import find
-from slaunch.plan.modes.logs import log_name
+from slaunch.plan.modes.logs import err_name, log_name
 from slaunch.plan.seat import Seat, take_seat
 from slaunch.plan.services import is_service
 from slaunch.plan.values import Plan, WorkerSpec
@@ -61,6 +61,7 @@ def worker(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> W
         cpus=seat.node.cpus[seat.local_rank],
         devices=seat.devices,
         log_name=log_name(seat),
+        err_name=err_name(seat),
         files=(*long, *listed),
         origins=removed | {name: origins[name] for name in (*values, *(file.variable for file in (*long, *listed)))},
         role=seat.role,

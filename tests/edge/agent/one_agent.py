@@ -81,7 +81,8 @@ def make_spec(plan: Plan, index: int, local_rank: int, settings: dict[str, Any])
     files = tuple(EnvFile(*file) for file in settings.get("files", ()))
     argv = tuple(settings["commands"][index][local_rank])
     cpus = tuple(settings.get("cpus", ()))
-    return WorkerSpec(rank, local_rank, index, argv, env, ("DROP_ME",), cpus, (), f"workerlog.{rank}", files)
+    spec = WorkerSpec(rank, local_rank, index, argv, env, ("DROP_ME",), cpus, (), f"workerlog.{rank}", files)
+    return replace(spec, err_name=f"workerlog.{rank}.err") if settings.get("apart") else spec
 
 
 @dataclass(frozen=True)
