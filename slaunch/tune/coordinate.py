@@ -88,8 +88,10 @@ def take(session: Session, search: Search, setting: Setting, record: Record) -> 
     say(tell.result(session.study, record), "INFO" if record.ran else "WARNING")
     skipped = len(search.skipped) if not isinstance(search, Ladder) else 0
     paces = tuple(each.start_s + each.run_s for each in session.records if each.origin == "run")
-    records, limit_s = tuple(session.records), session.study.limits.trial_s
-    progress = tell.schedule(tell.Progress(search.total, search.left, skipped, records, limit_s, paces))
+    limits = session.study.limits
+    further = limits.tasks - session.handed, session.time_left()
+    how_far = tell.Progress(search.total, search.left, skipped, tuple(session.records), limits.trial_s, paces, *further)
+    progress = tell.schedule(how_far)
     say(progress)
     session.teller.show(session.study, session.records, caption=progress)
     best = session.best()

@@ -106,6 +106,12 @@ class Session:
         longest = max((record.start_s + record.run_s for record in self.records if record.origin == "run"), default=0.0)
         return time.monotonic() + longest > self.allocation_end - RESERVE_S
 
+    def time_left(self) -> float:
+        """Seconds that the search's own limit and the allocation leave; infinite if neither is known."""
+        limits = self.study.limits
+        own = self.began + limits.search_s + limits.trial_s if limits.search_s else float("inf")
+        return max(0.0, min(own, self.allocation_end - RESERVE_S) - time.monotonic())
+
     def over(self) -> str:
         """Why no further trial is started; "" if one may be."""
         limits = self.study.limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,15 @@ class Teller:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the search is. `left`: settings not looked at; `paces`: seconds of each trial that ran."""
+    """How far the search is.
+
+    Attributes:
+        total, left, skipped: settings: all, those not looked at, those that rules skipped.
+        records: trials so far.
+        trial_s: time limit of a trial.
+        paces: seconds of each trial that ran.
+        trials_left, search_s: how many trials, and how long, limits and the allocation permit still.
+    """
 
     total: int
     left: int
@@ -65,6 +74,8 @@ class Progress:
     records: tuple[Record, ...]
     trial_s: float
     paces: tuple[float, ...] = ()
+    trials_left: int = sys.maxsize
+    search_s: float = math.inf
 
 
 def opening(study: Study, cluster: Cluster, space: Space) -> str:
@@ -109,10 +120,11 @@ def schedule(progress: Progress) -> str:
     errors = f" ({', '.join(f'{count} {status}' for status, count in counts.items())})" if counts else ""
     text = f"{done}/{progress.total} settings done: {len(progress.records)} trials, {progress.skipped} skipped"
     text += f", {len(failed)} failed{errors}"
-    text += f"; at most {progress.left * progress.trial_s / 60:.2f} min left"
-    if progress.paces:
+    left = min(progress.left, progress.trials_left)
+    text += f"; at most {duration(min(left * progress.trial_s, progress.search_s))} left"
+    if left and progress.paces:
         pace = sum(progress.paces) / len(progress.paces)
-        text += f", {progress.left * pace / 60:.1f} min at the pace so far"
+        text += f", {duration(min(left * pace, progress.search_s))} at the pace so far"
     return text
 
 

@@ -96,6 +96,9 @@ def cut(ended: Ended, metric: Figure | None, count_cut: bool) -> End:
 
 def measured(metric: Figure | None, seen: Seen) -> End:
     """A trial that ended well."""
+    count = max(map(len, seen.samples.values()), default=0)
+    if metric is None and count:
+        return End(ERROR, f"of {count} samples of the metric the warm-up takes all (metric_cfg.warmup)")
     if metric is None:
         lines = f"; {seen.ambiguous} lines give it two values" if seen.ambiguous else ""
         return End(ERROR, f"no rank told the metric{lines}")

@@ -230,6 +230,7 @@ WELL = report("success", code=0)
     [
         (EXIT, WELL, "", GOOD, "ok", ""),
         (EXIT, WELL, "", None, "error", "no rank told the metric"),
+        (EXIT, WELL, "tokens_per_sec: 1", None, "error", "of 1 samples of the metric the warm-up takes all"),
         (EXIT, WELL, "tokens_per_sec: 1 tokens_per_sec: 2", None, "error", "1 lines give it two values"),
         (EXIT, WELL, "", Figure(math.nan, None, 3), "error", "no finite number"),
         (EXIT, WELL, "CUDA out of memory.", GOOD, "oom", "Out of memory"),

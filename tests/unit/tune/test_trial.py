@@ -296,8 +296,13 @@ def record(number: int, metric: float | None, status: str = "ok", **fields: Any)
 def test_f259_the_schedule_line() -> None:
     records = (record(1, 5.0), record(2, None, "oom"), record(3, None, "error"), record(4, None, "oom"))
     line = schedule(Progress(10, 4, 2, records, 600, (20.0, 40.0)))
-    assert line == (
-        "6/10 settings done: 4 trials, 2 skipped, 3 failed (2 oom, 1 error); at most 40.00 min left, 2.0 min at the pace so far"
+    start = "6/10 settings done: 4 trials, 2 skipped, 3 failed (2 oom, 1 error); at most "
+    assert line == start + "40 min 0 s left, 2 min 0 s at the pace so far"
+    ending = schedule(Progress(10, 4, 2, records, 600, (20.0, 40.0), trials_left=1, search_s=90.0))
+    assert ending == start + "90.0 s left, 30.0 s at the pace so far"
+    assert (
+        schedule(Progress(10, 0, 6, records, 600, (20.0,)))
+        == start.replace("6/10", "10/10").replace("2 sk", "6 sk") + "0.00 s left"
     )
 
 
