@@ -33,6 +33,8 @@ from slaunch.tune.values import Setting, Study, same
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 RESERVE_S = 30.0
 """What is kept of the allocation's time for the end of the search."""
+RETRY_S = 5.0
+"""Wait before a trial that could not start is tried again, a multiple of it before further tries: nodes may be coming back."""
 SICK = 3
 """So many trials in a row that failed for the machine's sake end the search."""
 
@@ -183,8 +185,10 @@ class Session:
                 break
             self.teller.say(f"trial {record.number}: the machine failed: {record.detail}", "WARNING")
             self._renew()
-            if self.lacking:
+            if self.lacking or retry == self.study.limits.retries:
                 break
+            if not record.run_s:
+                self._wait(RETRY_S * (retry + 1))
         self._first = False
         return record
 
@@ -219,7 +223,13 @@ class Session:
 
     def _pause(self) -> None:
         if not self._first and self.study.limits.pause_s:
-            time.sleep(self.study.limits.pause_s)
+            self._wait(self.study.limits.pause_s)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait, unless the search has to stop."""
+        deadline = time.monotonic() + seconds
+        while not self.must_stop() and time.monotonic() < deadline:
+            time.sleep(min(0.2, seconds))
 
     def _note_start(self, order: Order, setting: Setting, pid: int) -> None:
         host = os.uname().nodename
