@@ -39,7 +39,7 @@ def show(job: str, ranks: Sequence[int] | None, way: Way, env: Mapping[str, str]
         raise AllocationError(f"find the output of job {job}", seen, "name the directory of its logs, or read the files there")
     for tail in tails:
         tail.close()
-    return 0
+    return code_of(records) if way.show else 0
 
 
 def records_of(job: str, cluster: str) -> tuple[Record, ...]:

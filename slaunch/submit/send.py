@@ -113,7 +113,8 @@ def recall(job: str, env: Mapping[str, str]) -> Submitted | None:
         with open(record(records(env), re.split(r"[_.+]", job)[0]), encoding="utf-8") as file:
             fields = json.load(file)
         blank = Submitted("", "", "", "", (), (), "", 0.0)
-        return replace(blank, **{name: fields[name] for name in names(Submitted) if name in fields})
+        known = {name: fields[name] for name in names(Submitted) if name in fields}
+        return replace(blank, **{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
     except (OSError, ValueError, TypeError):
         return None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from slaunch.plan.endpoints import endpoints
 from slaunch.plan.seat import Seat
+from slaunch.plan.staged import folder
 
 
 def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
@@ -15,7 +16,8 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
     differs from the local rank where each task sees a device of its own.
     """
     plan = seat.plan
-    return {
+    staged = {"SLAUNCH_STAGE_DIR": folder(seat.options, plan.job)} if seat.options.stage else {}
+    return staged | {
         "SLAUNCH_RANK": str(seat.rank),
         "SLAUNCH_WORLD_SIZE": str(plan.world),
         "SLAUNCH_LOCAL_RANK": str(seat.local_rank),

@@ -1,0 +1,84 @@
+"""Copies on a node's own disk: made, and gone in the end, also those of agents that were killed."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from slaunch.errors import OutputError
+from slaunch.node import stage
+from slaunch.node.stage import LIST, Place
+
+
+def name(tmp_path: Path, job: str = "12.0") -> str:
+    return str(tmp_path / f"slaunch-stage-{os.getuid()}-{job}")
+
+
+def later() -> float:
+    return time.monotonic() + 60
+
+
+def test_files_archives_and_folders(tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub" / "tool").write_text("#!/bin/sh\n")
+    (source / "sub" / "tool").chmod(0o755)
+    os.symlink("sub/tool", source / "link")
+    with Place(name(tmp_path), [str(tmp_path / "elsewhere")]) as place:
+        packed = f"{place.folder}/packed.tar"
+        stage.pack(str(source), packed, later())
+        stage.unpack(packed, f"{place.folder}/unpacked", later())
+        stage.copy(str(source), str(tmp_path / "elsewhere"), later())
+        for copy in (f"{place.folder}/unpacked", str(tmp_path / "elsewhere")):
+            assert os.readlink(f"{copy}/link") == "sub/tool"
+            assert os.access(f"{copy}/sub/tool", os.X_OK)
+        stage.move(packed, f"{place.folder}/deep/er")
+        assert stage.size_bytes(f"{place.folder}/deep/er") > 0
+        assert stage.size_bytes(place.folder) == stage.size_bytes(packed) == -1
+        assert os.stat(place.folder).st_mode & 0o777 == 0o700
+    assert sorted(os.listdir(tmp_path)) == ["data"]
+
+
+def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(OutputError) as caught:
+        Place(name(tmp_path), [str(tmp_path / "precious")])
+    assert "precious" in caught.value.seen
+    assert os.listdir(tmp_path) == ["precious"]
+
+
+def test_copies_of_a_killed_agent_are_removed_before_the_next_and_others_not(tmp_path: Path) -> None:
+    code = """
+import sys
+from slaunch.node.stage import Place
+place = Place(sys.argv[1], [sys.argv[2]])
+open(sys.argv[2], "w").close()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", code, name(tmp_path, "11.0"), str(tmp_path / "outside")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        (tmp_path / f"slaunch-stage-{os.getuid()}-foreign").mkdir()  # no list: none of ours
+        with Place(name(tmp_path), []):
+            assert os.path.exists(tmp_path / "outside")
+            assert os.path.exists(f"{name(tmp_path, '11.0')}/{LIST}")
+        other.kill()
+    with Place(name(tmp_path), []):
+        assert not os.path.exists(tmp_path / "outside")
+        assert not os.path.exists(name(tmp_path, "11.0"))
+    assert os.listdir(tmp_path) == [f"slaunch-stage-{os.getuid()}-foreign"]
+
+
+def test_a_copy_that_fails_or_takes_too_long_is_an_error_with_its_command(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as caught:
+        stage.unpack(str(tmp_path / "nothing.tar"), str(tmp_path / "to"), later())
+    assert "tar --extract" in caught.value.wanted
+    assert "No such file" in caught.value.seen or "recoverable" in caught.value.seen
+    with pytest.raises(OutputError) as caught:
+        stage.run(("sleep", "60"), time.monotonic() + 0.1)
+    assert "--stage-timeout" in caught.value.todo
