@@ -59,7 +59,7 @@ def text(name: str, value: Option) -> str:
         return str(value).lower()
     if isinstance(value, str) or not isinstance(value, Sequence):
         return str(value)
-    if name in ("step_args", "container"):
+    if name in ("step_args", "container", "pre_hook"):
         import shlex
 
         return shlex.join(map(str, value))

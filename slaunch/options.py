@@ -110,6 +110,7 @@ class Options:
         exclude_bad: file that lists nodes that have shown a fault, for later jobs; empty = none.
         max_no_progress: attempts in a row without progress after which there is none; 0 = however many.
         nnodes: least and most nodes that the user wants; (0, 0) = as many as there are.
+        spares: nodes that wait, without workers, to take the place of lost ones.
         node_rank: number of this node as the user gives it; -1 = not given.
         master: where nodes meet that no scheduler started together: "host:port" or "etcd://host:port"; empty = nowhere.
         etcd_user: name that etcd knows, or "name:password" (a secret, to be shown nowhere); empty = none.
@@ -196,6 +197,7 @@ class Options:
     health_check: bool = True
     exclude_bad: str = ""
     nnodes: tuple[int, int] = (0, 0)
+    spares: int = 0
     node_rank: int = -1
     master: str = ""
     etcd_user: str = ""

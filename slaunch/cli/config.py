@@ -144,7 +144,7 @@ def words_of(name: str, items: Sequence[str]) -> str:
     """A list as one text: words for a shell where the option wants those, else with commas."""
     if name == "setup":
         return "\n".join(items)
-    if name.replace("_", "-") in ("step-args", "container", "sbatch", "set"):
+    if name.replace("_", "-") in ("step-args", "container", "pre-hook", "sbatch", "set"):
         import shlex
 
         return shlex.join(items)

@@ -94,6 +94,13 @@ ROWS: tuple[Row, ...] = (
         ("SLAUNCH_NODES",),
     ),
     Row(
+        ("--spares",),
+        "spares",
+        natural,
+        "K",
+        "nodes that wait, without workers, and take the places of lost ones; beyond --nnodes, or else of all (default: 0)",
+    ),
+    Row(
         ("--node-rank", "--rank"),
         "node_rank",
         natural,
@@ -422,6 +429,7 @@ def help_text() -> str:
         "       slaunch paddle [options of paddle.distributed.launch] PROGRAM [its options]",
         "       slaunch tune CONFIG [options] PROGRAM [its options]",
         "       slaunch submit [options of sbatch and these] PROGRAM [its options]",
+        "       slaunch status [JOB]",
         "       slaunch logs | cancel | report [options] JOB",
         "       slaunch explain [--bind] [--json] [--step] [--env FILE] [options] PROGRAM [its options]",
         "       slaunch --version | --help",

@@ -38,6 +38,9 @@ OUTPUTS = (
 )
 """Variables that a launcher reads and gives to its workers, too: inside a worker they are no wish of the user's (W65)."""
 
+MANAGED = ("elastic_server", "job_id", "np")
+"""What the older launcher's elastic manager had to know; it was on where all was told (F304)."""
+
 CLOUD = ("PADDLE_TRAINERS", "POD_IP", "PADDLE_TRAINER_ID", "TRAINER_PORTS_NUM")
 """Variables by which PaddleCloud describes a job, if all are there."""
 
@@ -56,7 +59,7 @@ def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
     given = split(argv, TABLE)
     line = {**before, **from_line(TABLE, given)}
     skip = OUTPUTS if in_worker(env) else ()
-    variables = {**endpoint_variables(env, skip), **cloud(env, skip), **from_env(DIALECT, env, skip)}
+    variables = {**kubernetes(env), **endpoint_variables(env, skip), **cloud(env, skip), **from_env(DIALECT, env, skip)}
     env_first = bool((line.get("paddle_precedence") or variables.get("paddle_precedence") or Value(False, "")).value)
     theirs = {**line, **variables} if env_first else {**variables, **line}
     notes = [*skipped(env, skip), *overridden(line, variables, env_first), *without_effect(theirs)]
@@ -102,8 +105,10 @@ def without_effect(values: Mapping[str, Value]) -> list[str]:
 
 
 def restarting(values: Mapping[str, Value]) -> bool:
-    """Whether a failure is followed by a restart: at level 1 and above."""
-    return "elastic_level" in values and int(str(values["elastic_level"].value)) >= 1
+    """Whether a failure is followed by a restart: at level 1 and above, or where the older launcher's elastic manager was on."""
+    if "elastic_level" in values:
+        return int(str(values["elastic_level"].value)) >= 1
+    return all(field in values for field in MANAGED)
 
 
 def refuse(values: Mapping[str, Value]) -> None:
@@ -144,6 +149,14 @@ def cloud(env: Env, skip: Sequence[str]) -> dict[str, Value]:
     return found
 
 
+def kubernetes(env: Env) -> dict[str, Value]:
+    """The etcd of a Kubernetes cluster, as its operator tells it (F310)."""
+    host, port = (env.get(f"PADDLE_ELASTIC_ETCD_SERVICE_{part}", "") for part in ("HOST", "PORT"))
+    if not (host and port):
+        return {}
+    return {"elastic_server": Value(f"{host}:{port}", "PADDLE_ELASTIC_ETCD_SERVICE_HOST and _PORT")}
+
+
 def magic(program: Program | None, values: Mapping[str, Value], env: Env) -> tuple[Program | None, dict[str, Value]]:
     """What the words `run_check` and `ipu` stand for, if one of them is the program's place."""
     if program is None or program.kind != "script" or program.target not in ("run_check", "ipu"):
@@ -168,7 +181,7 @@ def translated(values: Mapping[str, Value]) -> dict[str, Value]:
     if "elastic_server" in found:
         server = found["elastic_server"]
         found.setdefault("master", Value(f"etcd://{server.value}", server.source))
-    for translate in (with_host, with_addresses, with_backend, with_deadline, with_restarts, with_tuning):
+    for translate in (with_host, with_addresses, with_backend, with_deadline, with_restarts, with_legacy, with_tuning):
         found = translate(found)
     return found
 
@@ -225,7 +238,18 @@ def with_restarts(found: dict[str, Value]) -> dict[str, Value]:
     """How often the workers are started anew (F33, F34): exactly so often, where Paddle does it once more (W22)."""
     if not restarting(found) or "max_restarts" in found:
         return found
-    return {**found, "max_restarts": found.get("max_restart", Value(MAX_RESTART, found["elastic_level"].source))}
+    why = found.get("elastic_level") or found["elastic_server"]
+    return {**found, "max_restarts": found.get("max_restart", Value(MAX_RESTART, why.source))}
+
+
+def with_legacy(found: dict[str, Value]) -> dict[str, Value]:
+    """What the older launcher did: devices are shared out in contiguous groups (F290), a hook runs in a shell (F308)."""
+    if "legacy" in found and found["legacy"].value and "workers_per_device" not in found:
+        found.setdefault("devices_per_worker", Value(-1, found["legacy"].source))
+    if "elastic_pre_hook" in found:
+        hook = found["elastic_pre_hook"]
+        found["pre_hook"] = Value(("/bin/sh", "-c", str(hook.value)), hook.source)
+    return found
 
 
 def with_tuning(found: dict[str, Value]) -> dict[str, Value]:

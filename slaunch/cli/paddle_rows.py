@@ -81,7 +81,7 @@ ROWS: tuple[Row, ...] = (
         "legacy",
         truth,
         "BOOL",
-        "no effect: there is one launcher; what the legacy one had besides is part of it",
+        "true: what the older launcher did besides: all devices are shared out, PADDLE_WORLD_DEVICE_IDS, endpoints.log, a table",
         ("",),
     ),
     Row(
@@ -171,7 +171,8 @@ ROWS: tuple[Row, ...] = (
         "elastic_level",
         int,
         "N",
-        "1: a failure is followed by a restart; 0, -1 (default): it ends the job",
+        "1: a failure is followed by a restart; 0, -1 (default): it ends the job, unless an elastic server, a job's name and np "
+        "are all given",
         ("PADDLE_ELASTIC_LEVEL",),
     ),
     Row(
@@ -202,9 +203,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("--elastic-pre-hook",),
         "elastic_pre_hook",
-        str,
+        filled,
         "COMMAND",
-        "an error: put the command into the batch script, before slaunch",
+        "run this in a shell once on each node before the workers, also before those of a restart",
         ("",),
     ),
     Row(("--cluster-topo-path",), "cluster_topo_path", str, "FILE", "an error: ranks follow the nodes' own topology", ("",)),
@@ -221,7 +222,6 @@ ROWS: tuple[Row, ...] = (
 )
 
 NO_EFFECT: Mapping[str, str] = {
-    "legacy": "there is one launcher, which has what the legacy one had besides",
     "sort_ip": "nodes are in the scheduler's order, or in that of --rank",
     "scale": "Paddle does not use it either",
     "force": "Paddle does not use it either",
@@ -229,7 +229,6 @@ NO_EFFECT: Mapping[str, str] = {
 """Options without effect, and why."""
 
 REFUSED: Mapping[str, str] = {
-    "elastic_pre_hook": "put the command into the batch script, before slaunch",
     "cluster_topo_path": "leave it out: ranks follow the nodes, and binding their topology",
     "rank_mapping_path": "leave it out: ranks follow the nodes, and binding their topology",
     "enable_auto_mapping": "leave it out: ranks follow the nodes, and binding their topology",

@@ -1,10 +1,12 @@
-"""The step before the workers that Paddle's `--auto_parallel_config` asks for: one process on each node, which tunes."""
+"""The step before the workers: one process on each node, which must succeed. A user's command (`--pre-hook`), or the tuning that
+Paddle's `--auto_parallel_config` asks for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slaunch.errors import PlanError
+from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import replace
 from slaunch.options import Options
 from slaunch.plan.endpoints import RESERVE, join
@@ -13,6 +15,7 @@ from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.plan.workers import worker
 
 LOG = "tuner.log"
+HOOK = "prehook.log"
 
 KEPT = ("POD_NAME", "PADDLE_LOG_DIR", "FLAGS_selected_gpus", "FLAGS_selected_xpus")
 """Contracts' variables that the tuning process gets, too."""
@@ -24,11 +27,14 @@ def lone(plan: Plan, rank: int, env: Mapping[str, str], options: Options) -> Wor
     Raises:
         PlanError: a step before the workers is wanted, but nobody waits for its end.
     """
-    if options.auto_parallel_config and options.tuning != "skip":
+    tuning = options.auto_parallel_config and options.tuning != "skip"
+    if tuning or options.pre_hook:
+        given = f"--auto_parallel_config {options.auto_parallel_config}" if tuning else "--pre-hook"
+        more = ", or set tuner_run_mode to run_only" if tuning else ", or run the command in the batch script, by srun"
         raise PlanError(
-            "run the tuning step before the workers",
-            f"--auto_parallel_config {options.auto_parallel_config}, but each of several tasks on a node becomes a worker",
-            "start one task per node (srun --ntasks-per-node=1), or set tuner_run_mode to run_only",
+            "run a step before the workers",
+            f"{given}, but each of several tasks on a node becomes a worker",
+            f"start one task per node (srun --ntasks-per-node=1){more}",
         )
     spec = worker(plan, rank, env, options)
     return staged(spec, options) if options.auto_parallel_config else spec
@@ -39,9 +45,34 @@ def crew(plan: Plan, index: int, env: Mapping[str, str], options: Options) -> tu
     specs = [worker(plan, rank, env, options) for rank in plan.nodes[index].ranks]
     ordered = tuple(sorted(specs, key=lambda spec: not spec.service))
     if not options.auto_parallel_config:
-        return (*store(plan, index), *ordered)
+        return (*hook(plan, index, options), *store(plan, index), *ordered)
+    if options.pre_hook:
+        seen = "--pre-hook and --auto_parallel_config"
+        raise UsageError("run one step before the workers", seen, "call the command from the program's tuning stage")
     workers = () if options.tuning == "only" else (*store(plan, index), *(staged(spec, options) for spec in ordered))
     return workers if options.tuning == "skip" else (tuner(plan, specs[0], options), *workers)
+
+
+def hook(plan: Plan, index: int, options: Options) -> tuple[WorkerSpec, ...]:
+    """The user's command on a node: with slaunch's own environment, and no worker's variables. Its rank is beyond all others."""
+    if not options.pre_hook:
+        return ()
+    log = HOOK if len(plan.nodes) == 1 else f"{HOOK}.{index}"
+    return (
+        WorkerSpec(
+            rank=plan.world + len(plan.nodes) + 1 + index,
+            local_rank=len(plan.nodes[index].ranks) + 1,
+            node=index,
+            argv=options.pre_hook,
+            set_env={"SLAUNCH_NODE_RANK": str(index), "SLAUNCH_ATTEMPT": str(plan.attempt)},
+            drop_env=(),
+            cpus=(),
+            devices=(),
+            log_name=log,
+            role="pre-hook",
+            first=True,
+        ),
+    )
 
 
 def staged(spec: WorkerSpec, options: Options) -> WorkerSpec:

@@ -6,12 +6,15 @@ environments of its workers in tests/data/worker_env.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 from slaunch.errors import UsageError
+from slaunch.node.values import Device
 from slaunch.plan.endpoints import PADDLE, endpoint_list, endpoints, join, master
-from slaunch.plan.seat import Seat
+from slaunch.plan.seat import Seat, homes
+from slaunch.plan.values import Plan
 
 SELECTED = {"gpu": "gpus", "rocm": "gpus", "xpu": "xpus", "ipu": "ipus"}
 """Kinds of device with a built-in back end in Paddle, and the ending of their FLAGS_selected_… variable."""
@@ -45,7 +48,7 @@ def variables(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:
     if plan.log_dir:
         values["PADDLE_LOG_DIR"] = plan.log_dir
     backend = {"PADDLE_DISTRI_BACKEND": seat.options.backend} if seat.options.backend else {}
-    return values | device_variables(seat) | backend
+    return values | device_variables(seat) | backend | (legacy_variables(seat) if seat.options.legacy else {})
 
 
 def device_variables(seat: Seat) -> dict[str, str]:
@@ -57,6 +60,28 @@ def device_variables(seat: Seat) -> dict[str, str]:
     if kind in SELECTED:
         return {f"FLAGS_selected_{SELECTED[kind]}": positions}
     return {f"FLAGS_selected_{kind}s": positions, "PADDLE_DISTRI_BACKEND": "xccl", "PADDLE_XCCL_BACKEND": kind}
+
+
+def legacy_variables(seat: Seat) -> dict[str, str]:
+    """What Paddle's older launcher told of devices beside; read by `fleet.local_device_ids` and `fleet.world_device_ids`."""
+    if not seat.devices:
+        return {}
+    return {
+        "PADDLE_LOCAL_DEVICE_IDS": ",".join(map(str, placed(seat.devices))),
+        "PADDLE_WORLD_DEVICE_IDS": world_device_ids(seat.plan),
+        "FLAGS_selected_accelerators": ",".join(map(str, seat.positions)),
+    }
+
+
+@lru_cache(maxsize=2)
+def world_device_ids(plan: Plan) -> str:
+    """Positions of every worker's devices in its node's list: with colons, and commas between workers."""
+    return ",".join(":".join(map(str, placed(node.devices[local]))) for node, local in homes(plan))
+
+
+def placed(devices: Sequence[Device]) -> list[int]:
+    """Where the devices stand in the node's visible list."""
+    return [device.position for device in devices]
 
 
 def pod_name(seat: Seat) -> str:

@@ -158,10 +158,35 @@ def test_w25_f84_a_tuning_step_that_fails_ends_the_job_before_the_workers_start(
     assert [path.name for path in (here / "log").glob("*log*")] == ["tuner.log"]
 
 
+def test_f308_a_hook_runs_before_the_workers_and_before_those_of_a_restart(here: Path) -> None:
+    code = "import os\nprint('show', os.environ['SLAUNCH_ATTEMPT'], flush=True)\nos._exit(os.environ['SLAUNCH_ATTEMPT'] == '0')\n"
+    (here / "again.py").write_text(code)
+    done = run(here, "paddle", "--elastic_level", "1", "--elastic_pre_hook", "echo hook $SLAUNCH_ATTEMPT", "again.py")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"(?:hook|show) \d", done.stdout) == ["hook 0", "show 0", "hook 1", "show 1"]
+    failed = run(here, "--pre-hook", "sh -c 'exit 9'", "show.py")
+    assert failed.returncode == 9
+    assert "(pre-hook)" in failed.stderr and shown(failed.stdout) == []
+
+
+def test_f290_f291_f292_f293_what_the_older_launcher_did(here: Path) -> None:
+    code = "import os\nprint('show', os.environ['PADDLE_WORLD_DEVICE_IDS'], os.environ['CUDA_VISIBLE_DEVICES'])\n"
+    (here / "ids.py").write_text(code)
+    words = ("--legacy=true", "--nproc_per_node", "2", "--tee", "all", "ids.py")
+    done = run(here, "paddle", *words, CUDA_VISIBLE_DEVICES="4,5,6,7", MY_API_KEY="secret1")
+    assert done.returncode == 0, done.stderr
+    assert shown(done.stdout) == ["0:1,2:3 4,5", "0:1,2:3 6,7"]
+    title, first, second = (here / "log" / "endpoints.log").read_text().splitlines()
+    assert title == "PADDLE_TRAINER_ENDPOINTS: "
+    assert re.search(rf"\| PADDLE_TRAINER_ENDPOINTS +\| {re.escape(first)},{re.escape(second)} +\|", done.stderr), done.stderr
+    assert "secret1" not in done.stderr
+
+
 def test_f49_the_configuration_at_level_debug(here: Path) -> None:
     done = run(here, "paddle", "--log_level", "DEBUG", "--job_id", "j", "show.py", POD_IP="127.0.0.1")
     assert "slaunch: job_id = j (--job-id)" in done.stderr
     assert "slaunch: host = 127.0.0.1 (POD_IP)" in done.stderr
+    assert re.search(r"\| RANK +\| 0 +\|", done.stderr)
     assert "-- configuration --" not in run(here, "paddle", "show.py").stderr
 
 

@@ -202,7 +202,6 @@ def test_f46_f288_f297_fixed_ports_by_variable(variable):
         (["--run_mode", "ps", "--heter_devices", "gpu", "a.py"], "leave out the mode"),
         (["--backend", "gloo", "--run_mode", "ps", "a.py"], "--backend"),
         (["--ips", "127.0.0.1,10.0.0.2", "a.py"], "not the loopback"),
-        (["--elastic_pre_hook", "rm", "a.py"], "batch script"),
         (["--enable_auto_mapping", "1", "a.py"], "leave it out"),
         (["--rank", "-2", "a.py"], "-1 or more"),
         (["--auto_parallel_config", "nowhere.json", "a.py"], "nowhere.json"),
@@ -218,10 +217,43 @@ def test_f56_the_loopback_is_fine_for_one_node():
     assert read("--ips", "127.0.0.1", "a.py").ips == ("127.0.0.1",)
 
 
-def test_f29_f10_f53_what_has_no_effect_says_so():
-    notes = read("--legacy", "true", "--sort_ip", "1", "--max_restart", "3", "a.py").notes
-    assert [note.split(":")[0] for note in notes] == ["--legacy", "--sort-ip", "--max-restart"]
-    assert read("--legacy=true", "a.py").program == Program("a.py")  # W37: Paddle's takes `true` for the program
+def test_f10_f53_what_has_no_effect_says_so():
+    notes = read("--sort_ip", "1", "--max_restart", "3", "--scale", "1", "--force", "x", "a.py").notes
+    assert sorted(note.split(":")[0] for note in notes) == ["--force", "--max-restart", "--scale", "--sort-ip"]
+    with pytest.raises(UsageError, match="no such option"):
+        read("--of-the-older-launcher", "1", "a.py")
+
+
+@pytest.mark.parametrize("words", [("--legacy=true",), ("--legacy", "true")])
+def test_f29_f290_w37_what_the_older_launcher_did_besides(words):
+    """Paddle's takes the word `true` for the program."""
+    options = read(*words, "a.py")
+    assert (options.legacy, options.devices_per_worker, options.program) == (True, -1, Program("a.py"))
+    assert read(*words, "--devices-per-worker", "1", "a.py").devices_per_worker == 1
+    assert (read("a.py").legacy, read("a.py").devices_per_worker) == (False, 0)
+
+
+def test_f308_a_hook_runs_in_a_shell():
+    assert read("--elastic_pre_hook", "echo $X; true", "a.py").pre_hook == ("/bin/sh", "-c", "echo $X; true")
+
+
+@pytest.mark.parametrize(
+    ("missing", "restarts"),
+    [("", 3), ("PADDLE_ELASTIC_SERVER", 0), ("PADDLE_ELASTIC_JOB_ID", 0), ("PADDLE_ELASTIC_NP", 0)],
+)
+def test_f304_restarts_where_the_elastic_manager_would_be_on(missing, restarts):
+    env = {"PADDLE_ELASTIC_SERVER": "h:2379", "PADDLE_ELASTIC_JOB_ID": "j", "PADDLE_ELASTIC_NP": "2:4"}
+    options = read("a.py", env={name: value for name, value in env.items() if name != missing})
+    assert options.max_restarts == restarts
+    assert read("--elastic_level", "0", "a.py", env=env).max_restarts == 0
+
+
+def test_f310_the_etcd_of_kubernetes():
+    env = {"PADDLE_ELASTIC_ETCD_SERVICE_HOST": "10.96.0.7", "PADDLE_ELASTIC_ETCD_SERVICE_PORT": "2379"}
+    assert read("a.py", env=env).master == "etcd://10.96.0.7:2379"
+    assert read("a.py", env={**env, "PADDLE_ELASTIC_SERVER": "h:1"}).master == "etcd://h:1"
+    assert read("--master", "h:2", "a.py", env=env).master == "h:2"
+    assert read("a.py", env={"PADDLE_ELASTIC_ETCD_SERVICE_HOST": "10.96.0.7"}).master == ""
 
 
 @pytest.mark.parametrize(

@@ -341,3 +341,14 @@ def test_slaunch_s_own_numbers():
         "SLAUNCH_ENDPOINT": "10.0.0.2:20001",
         "SLAUNCH_FIRST_ENDPOINT": "10.0.0.1:20000",
     }
+
+
+def test_f291_what_the_older_launcher_told_of_devices():
+    nodes = [plans.facts(index, devices=plans.gpus(*"4567"), visible="CUDA_VISIBLE_DEVICES") for index in range(2)]
+    chosen = {"legacy": True, "devices_per_worker": -1}
+    made = plans.plan(nodes, **chosen)
+    found = plans.env_of(made, 1, {"CUDA_VISIBLE_DEVICES": "4,5,6,7"}, **chosen)
+    assert found["PADDLE_WORLD_DEVICE_IDS"] == "0:1,2:3,0:1,2:3"
+    assert found["PADDLE_LOCAL_DEVICE_IDS"] == "2,3"
+    assert found["FLAGS_selected_accelerators"] == found["FLAGS_selected_gpus"] == "0,1"  # of those that it sees
+    assert "PADDLE_WORLD_DEVICE_IDS" not in plans.env_of(plans.plan(nodes), 1)

@@ -267,6 +267,28 @@ def test_f85_a_task_that_becomes_its_worker_cannot_wait_for_a_step():
     assert spec.set_env["PADDLE_AUTO_PARALLEL_STAGE"] == "run"
 
 
+def test_f308_a_hook_on_each_node_before_the_workers_of_each_attempt():
+    chosen = {"pre_hook": ("/bin/sh", "-c", "true")}
+    made = plans.plan(plans.two_by_two(), attempt=2, **chosen)
+    crews = [crew(made, index, {}, plans.options(**chosen)) for index in range(2)]
+    assert [[spec.first for spec in specs] for specs in crews] == [[True, False, False]] * 2
+    assert [(specs[0].argv, specs[0].log_name) for specs in crews] == [
+        (chosen["pre_hook"], "prehook.log.0"),
+        (chosen["pre_hook"], "prehook.log.1"),
+    ]
+    assert crews[1][0].set_env == {"SLAUNCH_NODE_RANK": "1", "SLAUNCH_ATTEMPT": "2"}
+    ranks = [spec.rank for specs in crews for spec in specs]
+    assert len(set(ranks)) == len(ranks)
+
+
+def test_f308_a_hook_needs_somebody_who_waits_and_a_place_of_its_own():
+    with pytest.raises(PlanError, match="one task per node"):
+        lone(plans.plan(plans.tasks([0, 0])), 0, {}, plans.options(pre_hook=("true",)))
+    chosen = {"pre_hook": ("true",), "auto_parallel_config": "/t.json"}
+    with pytest.raises(UsageError, match="one step before"):
+        crew(plans.plan([plans.facts(0)], **chosen), 0, {}, plans.options(**chosen))
+
+
 # -- the table ----------------------------------------------------------------------------------------------------------
 
 
