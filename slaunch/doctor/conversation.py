@@ -34,12 +34,17 @@ class Answer:
 class Conversation:
     """The step. Every wait has a deadline by `time.monotonic()`.
 
+    Args:
+        call: the command that starts it.
+        end_s: seconds that the step may take to end when it is asked to, before it is asked harder.
+
     Attributes:
         over: srun has ended, or closed its output.
         complaints: what srun and the agents wrote to standard error.
     """
 
-    def __init__(self, call: StepCall) -> None:
+    def __init__(self, call: StepCall, end_s: float = END_S) -> None:
+        self._end_s = end_s
         try:
             self._srun = subprocess.Popen(
                 call.argv, env=dict(call.env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -132,7 +137,7 @@ class Conversation:
         for number in (0, signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if number:
                 self._srun.send_signal(number)
-            if self._gone(time.monotonic() + END_S):
+            if self._gone(time.monotonic() + self._end_s):
                 break
         self._srun.wait()
         self._ears.close()

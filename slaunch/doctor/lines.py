@@ -15,20 +15,20 @@ PIECE_CHARS = 800
 
 
 def pieces(sender: str, value: dict[str, Any]) -> Iterator[str]:
-    """The lines of a value, without their ends; the last one has "." where the others have "+".
+    """The lines of a value, without their ends. Each has its number and how many there are, so that a loss is noticed.
 
     Args:
         sender: a word without blanks.
         value: what to tell.
     """
     text = json.dumps(value)
-    for start in range(0, len(text), PIECE_CHARS):
-        last = start + PIECE_CHARS >= len(text)
-        yield f"{MARK} {sender} {'.' if last else '+'} {text[start : start + PIECE_CHARS]}"
+    starts = range(0, len(text), PIECE_CHARS)
+    for number, start in enumerate(starts, 1):
+        yield f"{MARK} {sender} {number}/{len(starts)} {text[start : start + PIECE_CHARS]}"
 
 
 class Joiner:
-    """Puts the pieces of many senders together."""
+    """Puts the pieces of many senders together. A value of which a piece is lost does not come."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[str]] = {}
@@ -38,12 +38,15 @@ class Joiner:
         words = line.rstrip("\n").split(" ", 3)
         if len(words) < 4 or words[0] != MARK:
             return None
-        _, sender, sign, piece = words
-        self._parts.setdefault(sender, []).append(piece)
-        if sign != ".":
+        _, sender, place, piece = words
+        number, _, count = place.partition("/")
+        if number == "1":
+            self._parts[sender] = []
+        parts = self._parts.get(sender, [])
+        parts.append(piece)
+        if number != count or count != str(len(parts)):
             return None
         try:
-            value = json.loads("".join(self._parts.pop(sender)))
-        except ValueError:  # a piece is lost: then this node has not answered
+            return sender, json.loads("".join(self._parts.pop(sender)))
+        except ValueError:  # another program has written into the middle
             return None
-        return sender, value

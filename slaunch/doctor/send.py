@@ -95,7 +95,7 @@ def slow(rates: Sequence[Rate], card: str) -> Finding | None:
 
 
 def speed(rate: float) -> str:
-    """"1.2 GB/s"."""
+    """ "1.2 GB/s"."""
     return f"{rate / 1e9:.1f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.0f} MB/s"
 
 

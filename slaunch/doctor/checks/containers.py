@@ -52,7 +52,7 @@ def told(argv: tuple[str, ...]) -> str:
 
 def version(text: str) -> str:
     """The first number with dots in a text."""
-    match = re.search(r"\d+(\.\d+)+\S*", text)
+    match = re.search(r"\d+(\.\d+)+[^\s,]*", text)
     return match[0] if match else "unknown"
 
 

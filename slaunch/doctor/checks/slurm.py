@@ -49,10 +49,7 @@ ORIGIN = "Slurm's change logs of 20.11 and 23.11, documentation of Open MPI 5"
 CHANGES = "change log slurm-{}.md, section {}"
 
 FAULTS = (
-    *(
-        Fault(version, (*version[:2], {20: 3, 23: 1}[version[0]]), what, ORIGIN)
-        for version, what in KNOWN_FAULTS.items()
-    ),
+    *(Fault(version, (*version[:2], {20: 3, 23: 1}[version[0]]), what, ORIGIN) for version, what in KNOWN_FAULTS.items()),
     Fault(
         (22, 5, 0),
         (22, 5, 4),
@@ -206,4 +203,3 @@ def traits(version: str) -> list[Trait]:
 
 
 DIFFERS = ("nodes of other releases may refuse a step, or start it in another way", "tell the site's administrator")
-
