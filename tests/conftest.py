@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -26,6 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = set(chosen.split(",")) - set(LAYERS) if chosen else set()
     if unknown:
         raise pytest.UsageError(f"--layers: {sorted(unknown)} not among {list(LAYERS)}")
+    if "SLAUNCH_STATE_DIR" not in os.environ:  # where runs are remembered: not among the developer's own
+        state = tempfile.TemporaryDirectory(prefix="slaunch-state-")
+        config.add_cleanup(state.cleanup)
+        os.environ["SLAUNCH_STATE_DIR"] = state.name
     signal.signal(signal.SIGTERM, _stop)  # `timeout` ends a run this way: fixtures are still torn down
 
 

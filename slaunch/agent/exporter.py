@@ -40,7 +40,7 @@ class Exporter:
         """Serve no more."""
         for client in list(self._clients.values()):
             client.close()
-        self._selector.unregister(self._server)
+        forget(self._selector, self._server)
         self._server.close()
 
     def _accept(self) -> None:
@@ -72,7 +72,7 @@ class Client:
 
     def close(self) -> None:
         """It is done with."""
-        self._selector.unregister(self._connection)
+        forget(self._selector, self._connection)
         del self._others[self._number]
         self._connection.close()
 
@@ -104,6 +104,14 @@ class Client:
         except OSError:
             self.close()
             return None
+
+
+def forget(selector: selectors.BaseSelector, connection: socket.socket) -> None:
+    """Wait no longer for a connection; the loop may be over already."""
+    try:
+        selector.unregister(connection)
+    except (KeyError, RuntimeError):
+        pass
 
 
 def response(request: bytes, text: Callable[[], str]) -> bytes:

@@ -22,6 +22,7 @@ COMMANDS = {
     "logs": "slaunch.cli.job_commands:logs_command",
     "cancel": "slaunch.cli.job_commands:cancel_command",
     "report": "slaunch.cli.job_commands:report_command",
+    "status": "slaunch.cli.status:status_command",
 }
 """The sub-commands: module and function, which takes the arguments and the environment and returns the exit code."""
 
