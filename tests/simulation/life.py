@@ -13,7 +13,7 @@ MOST_NODES = 64
 MOST_FAULTS = 10
 
 KINDS = {
-    "exit": 5,  # a worker ends with a code
+    "exit": 6,  # a worker ends with a code
     "agent": 3,  # an agent is killed; its machine lives
     "node": 3,  # a machine is dead
     "hub": 2,  # whichever agent is the hub then is killed, or its machine is dead
@@ -25,10 +25,10 @@ KINDS = {
     "unfit": 2,  # a look at a node's health finds a fault for a while
     "doubt": 1,
     "clock": 1,  # a node's clock jumps
-    "stop": 1,  # an agent gets SIGTERM
-    "hurry": 1,  # and SIGINT twice
-    "odd": 1,  # a node makes another plan than the others
-    "portless": 1,  # a node finds no ports
+    "stop": 0.3,  # an agent gets SIGTERM
+    "hurry": 0.3,  # and SIGINT twice
+    "odd": 0.5,  # a node makes another plan than the others
+    "portless": 0.5,  # a node finds no ports
 }
 
 
@@ -79,12 +79,12 @@ def draw(seed: int) -> Life:
         nodes = MOST_NODES
     elastic = chance.random() < 0.8
     policy = Policy(
-        chance.choice((0, 1, 3, 5)),
+        chance.choice((0, 2, 5, 9)),
         chance.choice((0.0, 0.0, 1.0)),
         chance.choice((inf, inf, 30.0)),
         chance.choice((frozenset(), frozenset({42}))),
         0,
-        chance.randint(1, nodes) if elastic else 0,
+        chance.randint(1, 1 + nodes // 2) if elastic else 0,
         2.0,
     )
     count = chance.randint(0, MOST_FAULTS)
@@ -94,7 +94,7 @@ def draw(seed: int) -> Life:
         chance.choice((1, 1, 2)) if nodes < 17 else 1,
         policy,
         chance.choice((0.0, 1.0, 3.0)),
-        chance.uniform(5.0, 80.0),
+        chance.uniform(15.0, 90.0),
         chance.choice((0.0, 0.01, 0.5, 2.9, inf)),
         chance.random() < 0.3,
         chance.choice((0.001, 0.02, 0.2)),

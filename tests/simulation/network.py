@@ -1,7 +1,7 @@
 """The agents' channel in virtual time: connections that keep their order or end, and the search for another hub.
 
-What it does is what `slaunch.channel` does with sockets: heartbeats each second, a peer that is silent for 6 s is lost, a frame that
-is not the next one ends the connection, the next in line opens its door when the hub is lost (`slaunch.channel.succession`).
+What it does is what `slaunch.channel` does with sockets: heartbeats each second, a peer that is silent for 6 s is lost, a frame
+that is not the next one ends the connection, the next in line opens its door when the hub is lost (`channel.succession`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Link:
     open: set[int] = field(default_factory=set)
     last: dict[int, float] = field(default_factory=dict)  # by receiver: when the last message arrives
     held: list[tuple[Agent, Agent, object]] = field(default_factory=list)
+    apart_since: float = -1.0  # -1 = they reach each other
     bad: bool = False  # the next frame is not what the receiver expects
 
 
@@ -48,6 +49,7 @@ class Network:
         self.links: dict[int, Link] = {}  # by spoke
         self.spokes: dict[int, dict[int, Link]] = {}  # by hub, then spoke
         self.group: dict[int, int] = {}  # nodes that are cut off, by which cut; others are together
+        self.half: list[Link] = []  # the hub still holds them
         self.slow_until = 0.0
         self.cuts = 0
         first = world.agents[0]
@@ -93,10 +95,7 @@ class Network:
         number = self.cuts
         for node in nodes:
             self.group[node] = number
-        for link in list(self.links.values()):
-            if link.open and self.apart(link.hub, link.spoke):
-                for side in (link.hub, link.spoke):
-                    self._after(PATIENCE_S + self.chance() * BEAT_S, self._miss, link, side, number)
+        self._review()
         if lasts_s < 1e6:
             self._after(lasts_s, self._heal, nodes, number)
 
@@ -143,25 +142,39 @@ class Network:
             offset_s = sender.offset_s - receiver.offset_s if receiver is link.hub else 0.0
             self.world.feed(receiver, AgentSaid(sender.index, self.world.over_the_wire(message), offset_s))
 
-    def _miss(self, link: Link, side: Agent, number: int) -> None:
+    def _review(self) -> None:
+        """Which connections lead nowhere from now on, and which lead somewhere again."""
+        self.half = [link for link in self.half if link.open]
+        for link in [*self.links.values(), *self.half]:
+            apart = self.apart(link.hub, link.spoke)
+            if apart and link.apart_since < 0:
+                link.apart_since = self.world.now
+                for side in (link.hub, link.spoke):
+                    self._after(PATIENCE_S + self.chance() * BEAT_S, self._miss, link, side, self.world.now)
+            elif link.apart_since >= 0 and not apart:
+                link.apart_since = -1.0
+                self._rejoin(link)
+
+    def _miss(self, link: Link, side: Agent, since: float) -> None:
         """Nothing was heard since a cut, unless it has healed."""
-        if side.index in link.open and number in (self.group.get(link.hub.index, 0), self.group.get(link.spoke.index, 0)):
+        if side.index in link.open and link.apart_since == since:
             self._lose(link, side, "silent for 6.0 s", True)
 
     def _heal(self, nodes: list[int], number: int) -> None:
         for node in nodes:
             if self.group.get(node) == number:
                 del self.group[node]
-        for link in list(self.links.values()):
-            if self.apart(link.hub, link.spoke):
-                continue
-            held, link.held = link.held, []
-            for sender, receiver, message in held:
-                self._put(link, sender, receiver, message)
-            if len(link.open) == 1:  # the other side answers that it knows of no connection
-                (left,) = link.open
-                side = link.hub if link.hub.index == left else link.spoke
-                self._after(self.chance() * BEAT_S, self._lose, link, side, "connection reset by peer", False)
+        self._review()
+
+    def _rejoin(self, link: Link) -> None:
+        """What was sent meanwhile arrives after all."""
+        held, link.held = link.held, []
+        for sender, receiver, message in held:
+            self._put(link, sender, receiver, message)
+        if len(link.open) == 1:  # the other side answers that it knows of no connection
+            (left,) = link.open
+            side = link.hub if link.hub.index == left else link.spoke
+            self._after(self.chance() * BEAT_S, self._lose, link, side, "connection reset by peer", False)
 
     def _close(self, link: Link, other: Agent) -> None:
         """The other side reads what was sent before, then that this was the end."""
@@ -181,6 +194,7 @@ class Network:
             self.world.feed(side, AgentGone(other.index, why, self.world.wall(side)))
         elif self.links.get(side.index) is link:
             del self.links[side.index]
+            self.half.append(link)
             self._orphan(side, link.hub, why, silent)
 
     # -- succession

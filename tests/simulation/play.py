@@ -37,7 +37,7 @@ def bound_s(life: Life) -> float:
     return LAST_FAULT_S + (attempts + windowed) * STEP_S
 
 
-def inflict(world: World, fault: Fault) -> None:  # noqa: C901, PLR0912 - one line for each kind
+def inflict(world: World, fault: Fault) -> None:  # noqa: C901 - one line for each kind
     """Let a fault happen."""
     agent, life, network = world.agents[fault.where], world.life, world.network
     match fault.kind:
@@ -50,7 +50,7 @@ def inflict(world: World, fault: Fault) -> None:  # noqa: C901, PLR0912 - one li
             if hubs:
                 world.kill(hubs[-1], fault.amount < 0.5)
         case "cut":
-            some = [node for node in range(life.nodes) if world.random.random() < fault.amount] or [fault.where]
+            some = [node for node in range(life.nodes) if world.random.random() < fault.amount**2] or [fault.where]
             network.cut(some, fault.lasts_s)
         case "flap":
             for turn in range(4):

@@ -171,7 +171,7 @@ class World:
             return unpack(pack(message))  # type: ignore[arg-type]
         return message  # type: ignore[return-value]
 
-    def _do(self, agent: Agent, action: object) -> None:
+    def _do(self, agent: Agent, action: object) -> None:  # noqa: C901 - one case for each action
         if self.trace:
             self.trace(self.now, agent.index, action)
         match action:
@@ -254,7 +254,7 @@ class World:
     # -- attempts
 
     def _prepare(self, agent: Agent, action: Prepare) -> None:
-        self._law(not any(worker.alive for worker in agent.workers), "the last attempt is not over on a node that prepares another")
+        self._law(not any(worker.alive for worker in agent.workers), "a node prepares an attempt while workers of its last run")
         self._law(action.attempt > agent.attempt, f"attempt {action.attempt} after {agent.attempt} on one node")
         self._law(agent.index in action.members, "a node prepares an attempt of which it is no part")
         agent.attempt, agent.peers, agent.killing = action.attempt, action.members, False
