@@ -12,6 +12,7 @@
     ├── AgentLostError      75   an agent, or its node, went away while workers ran
     ├── HangError           76   no worker said anything for longer than --hang-timeout
     ├── TuneError           77   the search ended early, or found no setting that works
+    ├── RequeueError        85   the workers were asked to save and end: the job is not finished, and goes back into the queue
     ├── TimeLimitError      124  the job ran longer than --time-limit
     ├── ScriptError         126  the program is there but cannot be executed
     └── ScriptMissingError  127  the program is not there
@@ -112,6 +113,12 @@ class TimeLimitError(SlaunchError):
     """The job ran longer than the user allows."""
 
     exit_code = 124
+
+
+class RequeueError(SlaunchError):
+    """The workers were asked to save and end: the job is not finished, and goes back into the queue."""
+
+    exit_code = 85
 
 
 class TuneError(SlaunchError):

@@ -14,6 +14,8 @@ from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
 from slaunch.allocation.components import component_of
+from slaunch.allocation.enclosing import restarts as scheduler_restarts
+from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
@@ -72,16 +74,24 @@ def current(standing: Task | Shell) -> Task | Shell:
     return as_it_is_now(standing)
 
 
-def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> NoReturn:
-    """Replace this process by the scheduler's own starter, which runs slaunch on every node."""
+def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Sequence[str]) -> int:
+    """Replace this process by the scheduler's own starter, which runs slaunch on every node.
+
+    Where the job may have to go back into the queue, stay beside it instead and return its exit code.
+    """
     from slaunch.channel.secret import VARIABLE, fresh_text
     from slaunch.slurm.start import start_call
 
     call = start_call(shell, env, (*own_command(sys.argv[0]), *args), options.step_args)
     # srun hands its environment to all tasks; mpirun may hand it only to those on this node
     secret = {VARIABLE: fresh_text()} if call.argv[0] == "srun" else {}
+    call = replace(call, env={**call.env, **secret})
     try:
-        os.execvpe(call.argv[0], call.argv, {**call.env, **secret})
+        if options.requeue and call.argv[0] == "srun":
+            from slaunch.slurm.batch import run_step
+
+            return run_step(call, shell.allocation.job, shell.allocation.restarts, ledger(options, shell.allocation.job))
+        os.execvpe(call.argv[0], call.argv, call.env)
     except FileNotFoundError:
         raise MissingToolError(
             "start a job step on the allocation's nodes",
@@ -94,6 +104,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     """Meet the other tasks, agree on the plan, and run this task's part of it."""
     for line in remarks(options):
         say(task, line)
+    if options.requeue and not slurm_job(env):
+        say(task, "note: --requeue: no effect outside a Slurm job")
     facts, reserved = look(env, replace(options, log_dir=folder_to_check(options, task.allocation)))
     facts = replace(facts, problems=(*facts.problems, *claims(task, options)))
     options = replace(options, node_rank=own_number(facts, options))
@@ -215,10 +227,51 @@ def supervise(  # noqa: PLR0917 - the stages' values
     specs = crew(plan, node.index, env, options)
     star = meeting.star()
     reserved.release()
+    job, restarts = slurm_job(env) if options.requeue else "", scheduler_restarts(env)
+    if job and node.index == 0:
+        begin_ledger(ledger(options, job), job, restarts)
     report = run(plan, node.index, specs, star, env, options, devices, further)
-    if report.speaks:
-        tell(with_reason(report, env))
+    return conclude(report, options, env, job, restarts) if report.speaks else report.code
+
+
+def conclude(report: RunReport, options: Options, env: Mapping[str, str], job: str, restarts: int) -> int:
+    """Tell how the job ended, and have it put back into the queue if the user wants that; the exit code.
+
+    Args:
+        report: the run.
+        options: the user's wishes.
+        env: this process's environment.
+        job: the job that may be put back, as Slurm's tools take it; "" if it may not.
+        restarts: how often it has been put back.
+    """
+    early = report.verdict.outcome != "success" or report.verdict.asked is not None
+    report, why = with_reason(report, env, bool(job) and early)
+    if not job:
+        tell(report)
+        return report.code
+    from slaunch.report import handover
+
+    report, wanted = handover.prepare(report, why, options, (ledger(options, job), job, restarts))
+    tell(report)
+    if wanted:
+        handover.ask(job, env)
     return report.code
+
+
+def ledger(options: Options, job: str) -> str:
+    """Path of the file that counts how often a job has been put back into the queue."""
+    from slaunch.slurm.requeue import path_of
+
+    return path_of(os.path.abspath(options.log_dir or LOGS), job)
+
+
+def begin_ledger(path: str, job: str, restarts: int) -> None:
+    """Note that a run begins."""
+    from slaunch.slurm import requeue
+
+    failed = requeue.write(path, requeue.at_start(requeue.read(path, job), job, restarts))
+    if failed:
+        print(f"slaunch: note: {failed}", file=sys.stderr, flush=True)
 
 
 def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoReturn:

@@ -56,6 +56,36 @@ def progress(step: int) -> None:
             os.close(file)
 
 
+def complete() -> None:
+    """Tell slaunch that nothing is left to do: the job is not put back into the queue, though it was asked to save and end.
+
+    A program that ends well without having been asked to need not call it.
+    """
+    progress(10**18)
+
+
+def should_stop() -> bool:
+    """Whether the workers have been asked to save and end: by a signal, as the job's time runs out, or since it is being stopped.
+
+    It costs one read from memory. Workers on different nodes may see it a moment apart: in a program whose workers wait for each
+    other, let rank 0 ask and tell the others, so that all end after the same step.
+    """
+    return bool(stop_reason())
+
+
+def stop_reason() -> str:
+    """Why: "time" (the job's time runs out), the name of a signal, e.g. "SIGUSR2", or "stop" (it is being stopped); "" if not."""
+    return _line("SLAUNCH_STOP_FILE")
+
+
+def seconds_left() -> float:
+    """Seconds until the job's time runs out, as the scheduler tells; infinite if it has no limit, or none is known (yet)."""
+    import time
+
+    end = _line("SLAUNCH_END_FILE")
+    return float(end) - time.time() if end else float("inf")
+
+
 def trial() -> dict[str, object]:
     """The tuner's settings for this run, by the names of its configuration, e.g. `trial()["mp_degree"]`; {} without the tuner."""
     import json
@@ -86,6 +116,15 @@ def previous_rank() -> int:
 def previous_world_size() -> int:
     """Number of workers in the attempt before; in the first one, of its own."""
     return _number("SLAUNCH_PREVIOUS_WORLD_SIZE", world_size())
+
+
+def _line(name: str) -> str:
+    """What a file that a variable names has in its line; "" without slaunch."""
+    path = os.environ.get(name)
+    if not path:
+        return ""
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
 
 
 def _number(name: str, alone: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from slaunch._failpoint import failpoint
 from slaunch.agent import errorfile, oom, process, tree
 from slaunch.agent.cause import classify
+from slaunch.agent.deliver import deliver
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.logs import prepare, tail
@@ -195,7 +196,7 @@ class Crew:
         self._watch(worker)
 
     def signal(self, number: int) -> None:
-        """Send a stop signal to every worker's process group; one that is dead already is reaped first, as not told."""
+        """Send a stop signal (0 = none) to every worker's process group; who is dead already is reaped first, as not told."""
         self._drop_waiting()
         alive = [worker for worker in self.workers.values() if not worker.ended and not self._reap(worker)]
         if number == signal.SIGABRT:
@@ -203,12 +204,20 @@ class Crew:
         for worker in alive:
             worker.told = True
             _signal_group(worker.pid, number)
+            if number:
+                _signal_group(worker.pid, signal.SIGCONT)  # one that is stopped would not hear of it
 
     def forward(self, number: int) -> None:
-        """Pass a signal on to the workers themselves; what they started is theirs to tell."""
+        """Pass a signal on to each worker's outermost processes that catch it; what those started is theirs to tell."""
         for worker in self.workers.values():
             if not worker.ended:
-                os.kill(worker.pid, number)
+                deliver(worker.pid, number)
+
+    def signal_all(self, number: int) -> None:
+        """Stop the workers' process groups, or let them go on; no request to end."""
+        for worker in self.workers.values():
+            if not worker.ended:
+                _signal_group(worker.pid, number)
 
     def sweep(self) -> None:
         """Ask what the workers left behind to go, and start looking until it has."""

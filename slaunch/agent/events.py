@@ -119,6 +119,13 @@ class Started:
 
 
 @dataclass(frozen=True)
+class EndKnown:
+    """The scheduler has said how many seconds the job has left; inf = it has no limit. The hub's agent alone asks."""
+
+    left_s: float
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed."""
 
@@ -137,6 +144,7 @@ Event = (
     | Prepared
     | Planned
     | Started
+    | EndKnown
     | Tick
 )
 
@@ -151,10 +159,28 @@ class SignalWorkers:
 
 
 @dataclass(frozen=True)
-class Forward:
-    """Pass a signal that is meant for the program on to every worker, once."""
+class Ask:
+    """Let workers read that they are asked to save and end, and pass a signal on to those that catch it; 0 = none."""
 
     number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ShowEnd:
+    """Let workers read how many seconds the job has left."""
+
+    left_s: float
+
+
+@dataclass(frozen=True)
+class Suspend:
+    """Stop the workers, then this agent, until SIGCONT; as a shell does with its job."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Let workers go on."""
 
 
 @dataclass(frozen=True)
@@ -228,4 +254,19 @@ class Finish:
     verdict: Verdict
 
 
-Action = SignalWorkers | Forward | Sweep | Kill | Tell | TellAll | Prepare | MakePlan | StartWorkers | Blame | Finish
+Action = (
+    SignalWorkers
+    | Ask
+    | ShowEnd
+    | Suspend
+    | Resume
+    | Sweep
+    | Kill
+    | Tell
+    | TellAll
+    | Prepare
+    | MakePlan
+    | StartWorkers
+    | Blame
+    | Finish
+)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from math import inf
 
-from slaunch.agent import renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Blame, Event, TellAll, Tick
+from slaunch.agent import asking, renewal
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Blame, EndKnown, Event, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
@@ -16,6 +16,7 @@ from slaunch.agent.messages import (
     NodeEnded,
     PlanMade,
     Ready,
+    SaveAsked,
     Silent,
     StopAsked,
     StopWorkers,
@@ -58,6 +59,8 @@ class Hub:
         gone: nodes whose agents are lost for good.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.
+        asking: requests to save, and the end of the job's time.
+        stop_signal: what workers get when slaunch is asked to stop; see `Node`.
         standby: nodes that are there and wait, as they take no part in this attempt.
         past: faults that nodes have shown: node and time (monotonic).
     """
@@ -82,6 +85,8 @@ class Hub:
     gone: frozenset[int] = frozenset()
     progress: int = -1
     coming: renewal.Coming | None = None
+    asking: asking.Asking = field(default_factory=asking.Asking)
+    stop_signal: int = signal.SIGTERM
     standby: frozenset[int] = frozenset()
     past: tuple[tuple[int, float], ...] = ()
 
@@ -98,9 +103,16 @@ def step(hub: Hub, event: Event, now: float) -> Result:
             return hear(hub, sender, message, offset_s, now)
         case AgentGone(index, why, time_s):
             return on_gone(hub, index, why, time_s, now)
+        case EndKnown(left_s):
+            return asked(hub, asking.on_end_known(hub.asking, left_s, now))
         case Tick():
             return on_tick(hub, now)
     return hub, ()
+
+
+def asked(hub: Hub, result: asking.Result) -> Result:
+    """What comes of a request to save, or of news of the job's end."""
+    return replace(hub, asking=result[0]), result[1]
 
 
 def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -> Result:  # noqa: PLR0911 - one line per message
@@ -124,8 +136,11 @@ def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -
 
 
 def hear_more(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -> Result:
-    """What it says while another attempt is prepared."""
+    """What it says beside, or while another attempt is prepared."""
     match message:
+        case SaveAsked(stopped):
+            stopped = replace(stopped, time_s=stopped.time_s - offset_s)
+            return asked(hub, asking.on_asked(hub.asking, stopped, now))
         case Ready():
             return on_ready(hub, sender, message, offset_s, now)
         case PlanMade():
@@ -140,9 +155,16 @@ def on_tick(hub: Hub, now: float) -> Result:
     if now >= hub.limit_at and hub.stop_by == inf:
         found = replace(hub.found, expired=True)
         return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+    if now >= warn_at(hub):
+        return asked(hub, asking.on_time(hub.asking, hub.hosts[0], hub.limit_at, now))
     if hub.coming is not None:
         return renewal.maybe_begin(hub, now)
     return maybe_hung(hub, now)
+
+
+def warn_at(hub: Hub) -> float:
+    """When the workers must be told that time runs out, monotonic; inf if the job is being stopped anyway."""
+    return asking.warn_at(hub.asking, hub.limit_at) if hub.stop_by == inf else inf
 
 
 def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float) -> Result:
@@ -176,7 +198,7 @@ def on_failure(hub: Hub, failure: Failure, now: float) -> Result:
 def on_stop_asked(hub: Hub, stopped: Stopped, grace_s: float, now: float) -> Result:
     """An agent was signalled: everybody stops."""
     found = replace(hub.found, stops=earliest(hub.found.stops, stopped))
-    return order_stop(replace(hub, found=found), program_signal(stopped.signal), grace_s, now)
+    return order_stop(replace(hub, found=found), program_signal(stopped.signal, hub.stop_signal), grace_s, now)
 
 
 def on_cannot_start(hub: Hub, sender: int, problem: Problem, now: float) -> Result:
@@ -272,7 +294,7 @@ def on_deadline(hub: Hub, now: float) -> Result:
 
 def give_verdict(hub: Hub, now: float) -> Result:
     """Decide, and have everybody start anew or end."""
-    verdict = decide(hub.found)
+    verdict = replace(decide(hub.found), asked=hub.asking.asked)
     lost = tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost) if verdict.outcome == "lost" else ()
     blame = (Blame(lost),) if lost else ()
     hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in lost)))
@@ -281,4 +303,5 @@ def give_verdict(hub: Hub, now: float) -> Result:
         return renewal.also(blame, renewal.renew(hub, verdict, now))
     if renewal.wanted(hub) and verdict.outcome != "success":
         verdict = replace(verdict, final=final)
+    verdict = replace(verdict, progress=hub.record.progress)
     return replace(hub, decided=verdict), (*blame, TellAll(Decided(verdict)))

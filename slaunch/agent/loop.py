@@ -17,16 +17,19 @@ from slaunch.agent.events import (
     Action,
     AgentGone,
     AgentSaid,
+    Ask,
     Blame,
     Event,
     Finish,
-    Forward,
     Kill,
     MakePlan,
     Prepare,
+    Resume,
+    ShowEnd,
     SignalArrived,
     SignalWorkers,
     StartWorkers,
+    Suspend,
     Sweep,
     Tell,
     TellAll,
@@ -39,6 +42,7 @@ from slaunch.agent.journal import Journal
 from slaunch.agent.linux import read_signalfd
 from slaunch.agent.messages import Decided, NodeEnded, pack, unpack
 from slaunch.agent.silence import Silence
+from slaunch.agent.telling import Telling
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
 from slaunch.channel.star import Lost, Message, Star
@@ -62,6 +66,7 @@ class Loop:
         aside: Aside,
         attempts: Attempts,
         signals: int,
+        telling: Telling,
     ) -> None:
         self.state = state
         self.verdict: Verdict | None = None
@@ -72,6 +77,7 @@ class Loop:
         self._silence = silence
         self._aside = aside
         self._attempts = attempts
+        self._telling = telling
         self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
@@ -110,6 +116,7 @@ class Loop:
         self._console.tick(now)
         self._aside.tick(now)
         self._attempts.tick(now)
+        self._telling.tick(now)
         while self._star.notices:
             self._journal.note("channel", text=self._star.notices.popleft())
         self._journal.flush()
@@ -126,7 +133,7 @@ class Loop:
     def _timeout_s(self) -> float:
         if self._crew.events:
             return 0.0
-        beside = min(self._console.due, self._silence.due, self._aside.due, self._attempts.due)
+        beside = min(self._console.due, self._silence.due, self._aside.due, self._attempts.due, self._telling.due)
         due = min(supervisor.wake_at(self.state), self._crew.sweep_due, beside)
         return min(IDLE_S, max(0.0, due - time.monotonic()))
 
@@ -158,9 +165,10 @@ class Loop:
         match action:
             case SignalWorkers(number):
                 failpoint("agent.stopping")
+                self._telling.stopping()
                 self._crew.signal(number)
-            case Forward(number):
-                self._crew.forward(number)
+            case Ask() | ShowEnd() | Suspend() | Resume():
+                self._telling.do(action)
             case Sweep():
                 self._crew.sweep()
             case Kill():
@@ -184,6 +192,7 @@ class Loop:
         match action:
             case Prepare():
                 failpoint("agent.preparing")
+                self._telling.renew()
                 self._silent = False
                 self._attempts.prepare(action)
             case MakePlan():

@@ -5,9 +5,11 @@
                    Silent, Heard                          when no worker of the node has said anything for long, and when one has
                    NodeEnded                              when nothing of the node's workers is left
                    Ready, PlanMade                        while another attempt is prepared: see `agent.renewal`
+                   SaveAsked                              a signal asks that workers save: see `agent.asking`
                    Remark, Used                           news that no decision depends on
                    Follows                                to a new hub, before all that the old one was told
     hub → spokes   StopWorkers                            everybody stops
+                   SaveNow, EndsIn                        workers shall save; the time that the job has left
                    NewAttempt, Ports, Begin               another attempt, instead of the verdict
                    Decided                                the verdict: everybody ends with it
 """
@@ -39,6 +41,28 @@ class StopAsked:
 
     stopped: Stopped
     grace_s: float
+
+
+@dataclass(frozen=True)
+class SaveAsked:
+    """An agent got a signal that asks the workers to save, and to end if they can."""
+
+    stopped: Stopped
+
+
+@dataclass(frozen=True)
+class SaveNow:
+    """All workers shall save, and end if they can. `signal`: which to pass on to those that catch it, 0 = none; `reason`: why."""
+
+    signal: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class EndsIn:
+    """So many seconds are left of the job's time."""
+
+    left_s: float
 
 
 @dataclass(frozen=True)
@@ -173,6 +197,9 @@ class Decided:
 Message = (
     WorkerFailed
     | StopAsked
+    | SaveAsked
+    | SaveNow
+    | EndsIn
     | CannotStart
     | ClientsDone
     | Silent
@@ -221,6 +248,7 @@ def _verdict(fields: dict[str, Any]) -> Verdict:
             "others": tuple(map(_failure, fields["others"])),
             "lost": tuple(Lost(**lost) for lost in fields["lost"]),
             "stopped": Stopped(**fields["stopped"]) if fields["stopped"] else None,
+            "asked": Stopped(**fields["asked"]) if fields["asked"] else None,
             "problem": Problem(**fields["problem"]) if fields["problem"] else None,
             "stuck": _stuck(fields["stuck"]),
             "hung": tuple(Look(**look) for look in fields["hung"]),
@@ -239,6 +267,9 @@ def _stuck(entries: list[dict[str, Any]]) -> tuple[Stuck, ...]:
 _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "WorkerFailed": lambda fields: WorkerFailed(_failure(fields["failure"])),
     "StopAsked": lambda fields: StopAsked(Stopped(**fields["stopped"]), fields["grace_s"]),
+    "SaveAsked": lambda fields: SaveAsked(Stopped(**fields["stopped"])),
+    "SaveNow": lambda fields: SaveNow(**fields),
+    "EndsIn": lambda fields: EndsIn(**fields),
     "CannotStart": lambda fields: CannotStart(Problem(**fields["problem"])),
     "ClientsDone": lambda fields: ClientsDone(),
     "NodeEnded": lambda fields: NodeEnded(

@@ -17,19 +17,22 @@ from slaunch.agent.events import (
     Action,
     AgentGone,
     AgentSaid,
+    Ask,
     Event,
     Finish,
-    Forward,
     Kill,
     MakePlan,
     Planned,
     Prepare,
     Prepared,
+    Resume,
+    ShowEnd,
     SignalArrived,
     SignalWorkers,
     Started,
     StartFailed,
     StartWorkers,
+    Suspend,
     Sweep,
     Tell,
     Tick,
@@ -43,6 +46,7 @@ from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
     Decided,
+    EndsIn,
     Heard,
     Message,
     NewAttempt,
@@ -50,6 +54,8 @@ from slaunch.agent.messages import (
     PlanMade,
     Ports,
     Ready,
+    SaveAsked,
+    SaveNow,
     Silent,
     StopAsked,
     StopWorkers,
@@ -81,7 +87,8 @@ SPOKEN = 4
 """How many workers of a node may explain themselves after they had been told to end: the hub need not hear thousands."""
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU})
-PASSED_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
+SAVE_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
+JOB_CONTROL = frozenset({signal.SIGTSTP, signal.SIGCONT})
 
 AT_REST = ("ended", "waiting", "idle")
 """Phases in which the node has no workers."""
@@ -107,6 +114,7 @@ class Node:
         verdict: the job's verdict, as soon as it is known here.
         services: ranks of its workers that serve others; they are told to end when all others of the job have ended.
         progress: the furthest step that a worker has told; -1 = none.
+        stop_signal: what workers get when slaunch is asked to stop, other than by Ctrl-C; 0 = they only read it.
         abrupt: without the hub the workers are killed at once: the other nodes will go on without this one.
     """
 
@@ -128,6 +136,7 @@ class Node:
     services: frozenset[int] = frozenset()
     progress: int = -1
     abrupt: bool = False
+    stop_signal: int = signal.SIGTERM
 
 
 Result = tuple[Node, tuple[Action, ...]]
@@ -182,6 +191,10 @@ def hear(node: Node, message: Message, now: float) -> Result:
             return stop(replace(node, wanted=node.wanted | frozenset(wanted)), number, grace_s, now)
         case Decided(verdict):
             return conclude(node, verdict, now)
+        case SaveNow(number, reason):
+            return node, (Ask(number, reason),)
+        case EndsIn(left_s):
+            return node, (ShowEnd(left_s),)
     return hear_more(node, message, now)
 
 
@@ -246,22 +259,24 @@ def on_tree(node: Node, now: float) -> Result:
 
 
 def on_signal(node: Node, event: SignalArrived, now: float) -> Result:
-    """Requests to stop go to the hub and to our workers; signals for the program to our workers only."""
-    if event.number in PASSED_SIGNALS:
-        return node, (Forward(event.number),)
+    """Requests to stop go to the hub and to our workers; requests to save to the hub, which has all nodes told the same."""
+    stopped = Stopped(event.number, node.index, node.host, event.sender, event.time_s)
+    if event.number in SAVE_SIGNALS:
+        return node, (Tell(HUB, SaveAsked(stopped)),)
+    if event.number in JOB_CONTROL:
+        return node, (Suspend() if event.number == signal.SIGTSTP else Resume(),)
     if event.number not in STOP_SIGNALS or node.asked_at <= now < node.asked_at + REPEAT_S:
         return node, ()
     grace_s = node.grace_s
     if now >= node.asked_at:
         grace_s = min(grace_s, HURRY_S.get(signal.Signals(event.number), HURRY_OTHER_S))
-    stopped = Stopped(event.number, node.index, node.host, event.sender, event.time_s)
     told = Tell(HUB, StopAsked(stopped, grace_s))
-    return also((told,), stop(replace(node, asked_at=now), program_signal(event.number), grace_s, now))
+    return also((told,), stop(replace(node, asked_at=now), program_signal(event.number, node.stop_signal), grace_s, now))
 
 
-def program_signal(number: int) -> int:
-    """What the workers get when the agent gets `number`: Ctrl-C stays Ctrl-C, everything else is SIGTERM."""
-    return signal.SIGINT if number == signal.SIGINT else signal.SIGTERM
+def program_signal(number: int, wish: int) -> int:
+    """What the workers get when the agent gets `number`: Ctrl-C stays Ctrl-C, everything else is as the user wishes."""
+    return signal.SIGINT if number == signal.SIGINT else wish
 
 
 def stop(node: Node, number: int, grace_s: float, now: float) -> Result:

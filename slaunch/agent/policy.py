@@ -10,6 +10,8 @@ from slaunch.options import Options
 
 NO_PROGRESS = -1
 """Smaller than any step."""
+COMPLETE = 10**18
+"""Further than any step: the program says that nothing is left to do (`slaunch.worker.complete`)."""
 FENCE_BEATS = 2.0
 """A node and the hub notice up to a heartbeat apart that their connection is gone; then the node kills its workers."""
 DELAY_LIMIT_S = 600.0

@@ -53,6 +53,8 @@ def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
     hub = replace(hub, record=with_end(hub.record, hub.progress))
     if hub.found.stops:  # it may have come after the failure, and is not the cause then
         return hub, f"no restart after {MEANING['signal']}"
+    if hub.asking.asked is not None:
+        return hub, "no restart after a request to save"
     if now >= hub.limit_at:
         return hub, f"no restart after {MEANING['time']}"
     lost = sum(node in hub.gone for node in hub.members)

@@ -20,11 +20,13 @@ from slaunch.agent.journal import Journal, since_start_s
 from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
 from slaunch.agent.messages import pack
-from slaunch.agent.node_side import HUB, PASSED_SIGNALS, STOP_SIGNALS
+from slaunch.agent.node_side import HUB, JOB_CONTROL, SAVE_SIGNALS, STOP_SIGNALS
+from slaunch.agent.notice import Notice
 from slaunch.agent.policy import policy_of
 from slaunch.agent.process import MARK
 from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Silence
+from slaunch.agent.telling import Telling
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Pulse, Star
 from slaunch.clock import wall_s
@@ -70,8 +72,8 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
     aside = Aside(plan, own_node, options, journal, lambda message: star.send(HUB, pack(message)))
 
-    progress = Progress()
-    env = speaking(base_env, options)
+    progress, notice = Progress(), Notice()
+    env = {**speaking(base_env, options), **notice.variables()}
 
     def watch(worker: Worker) -> None:
         journal.note("started", rank=worker.spec.rank, pid=worker.pid)
@@ -82,6 +84,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         with selectors.DefaultSelector() as selector:
             crew = Crew(place, selector, mark, guardian, watch, progress)
             silence = Silence(options.hang_timeout_s, own_node, place.host)
+            telling = Telling(notice, crew, silence, aside.remark)
             desk = Desk(
                 crew, console, silence, aside, journal, progress, selector, bad_nodes(plan, options, aside, selector, crew)
             )
@@ -97,11 +100,15 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
                 state = supervisor.start(
                     own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s, policy
                 )
-                loop = Loop(state, crew, star, console, journal, silence, aside, attempts, signals.descriptor)
+                state = supervisor.with_wishes(state, options.warn_before_end_s, options.warn_signal, options.stop_signal)
+                if own_node == HUB:
+                    telling.ask_the_scheduler(base_env, options.warn_before_end_s, selector)
+                loop = Loop(state, crew, star, console, journal, silence, aside, attempts, signals.descriptor, telling)
                 verdict = loop.run(selector)
             finally:
                 crew.close()
                 attempts.close()
+                telling.close()
         star.flush(FLUSH_S)
         note = console.drain(signals.stop_asked)
     finally:
@@ -109,6 +116,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         console.close()
         aside.close()
         progress.close()
+        notice.close()
         journal.close()
         guardian.dismiss()
         become_subreaper(False)
@@ -171,7 +179,7 @@ class Signals:
     """The agent's signals, taken from a descriptor by the loop instead of interrupting it."""
 
     def __init__(self) -> None:
-        wanted = {number for number in STOP_SIGNALS | PASSED_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN}
+        wanted = {number for number in STOP_SIGNALS | SAVE_SIGNALS | JOB_CONTROL if signal.getsignal(number) is not signal.SIG_IGN}
         wanted.add(signal.SIGCHLD)
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.descriptor = open_signalfd(wanted)

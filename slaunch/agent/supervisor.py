@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import inf
 
 from slaunch.agent import hub_side, node_side, renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Event, Tell, TellAll, Tick
+from slaunch.agent.asking import Asking
+from slaunch.agent.events import Action, AgentGone, AgentSaid, EndKnown, Event, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.node_side import HUB, Node
 from slaunch.agent.policy import Policy
@@ -58,13 +59,28 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     return State(node, replace(hub, all_clients=clients, policy=policy, members=members))
 
 
+def with_wishes(state: State, warn_s: float, warn_signal: int, stop_signal: int) -> State:
+    """The agent with the user's wishes on how workers are asked to save and to end.
+
+    Args:
+        warn_s: seconds before the end of the job's time at which workers are told; 0 = not.
+        warn_signal: number of the signal that tells them then; 0 = none.
+        stop_signal: number of the signal that asks them to end; 0 = none.
+    """
+    state = replace(state, node=replace(state.node, stop_signal=stop_signal))
+    if state.hub is None:
+        return state
+    return replace(state, hub=replace(state.hub, asking=Asking(warn_s, warn_signal), stop_signal=stop_signal))
+
+
 def wake_at(state: State) -> float:
     """When a `Tick` is due at the latest, monotonic seconds."""
     if state.hub is None:
         return state.node.deadline
     limit_at = state.hub.limit_at if state.hub.stop_by == inf else inf
     begin_at = renewal.begin_at(state.hub)
-    return min(state.node.deadline, state.hub.deadline, limit_at, begin_at, hub_side.hang_at(state.hub))
+    hub_at = min(state.hub.deadline, limit_at, begin_at, hub_side.hang_at(state.hub), hub_side.warn_at(state.hub))
+    return min(state.node.deadline, hub_at)
 
 
 def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:
@@ -87,7 +103,7 @@ def _duties(state: State, event: Event) -> tuple[str, ...]:
     """Which duty an event from outside concerns."""
     if state.hub is None:
         return ("node",)
-    if isinstance(event, AgentSaid | AgentGone):
+    if isinstance(event, AgentSaid | AgentGone | EndKnown):
         return ("hub",)
     return ("node", "hub") if isinstance(event, Tick) else ("node",)
 

@@ -120,6 +120,8 @@ class Verdict:
         gone: number of agents that went away; `lost` has the earliest of them.
         hung: in a hang, the workers that did something else than most; a few of all if there is no such.
         final: why no other attempt follows; "" where none was wanted, or one does.
+        asked: the first request to save that came before the end; its signal is 0 if it came from the clock.
+        progress: the furthest step that a worker has told; -1 = none.
     """
 
     outcome: str
@@ -136,6 +138,8 @@ class Verdict:
     failed: int = 0
     gone: int = 0
     final: str = ""
+    asked: Stopped | None = None
+    progress: int = -1
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,7 @@ class RunReport:
         reason: why the scheduler stopped the job, in words; "" if it did not, or does not tell.
         peaks: the most memory that each worker held, as far as it is known.
         earlier: the attempts before the last one, in order.
+        queue: what becomes of the job in the scheduler's queue; "" if nothing is wanted, or the job is done.
     """
 
     verdict: Verdict
@@ -204,3 +209,4 @@ class RunReport:
     reason: str = ""
     peaks: tuple[Peak, ...] = ()
     earlier: tuple[Ended, ...] = ()
+    queue: str = ""

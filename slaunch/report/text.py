@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slaunch.agent.values import Ended, Failure, Look, Peak, RunReport, Verdict
+from slaunch.agent.values import Ended, Failure, Look, Peak, RunReport, Stopped, Verdict
 from slaunch.report.style import BOLD, DIM, RED, clock, counted, duration, paint, signal_name, size
 
 OTHERS_SHOWN = 5
@@ -20,7 +20,8 @@ def render(report: RunReport, colour: bool = False, quiet: bool = False) -> str:
     verdict = report.verdict
     if verdict.outcome == "success":
         lines = [] if quiet else [success(report), *(f"  memory: {used}" for used in memory(report.peaks))]
-        lines += [f"  {label + ':':<8}{value}" for label, value in attempts(report)] if not quiet else []
+        more = [*attempts(report), *asked(report)] if not quiet else []
+        lines += [f"  {label + ':':<8}{value}" for label, value in more]
         return "\n".join(lines + [f"  note:   {note}" for note in report.notes + leftovers(verdict)])
     lines = [paint(f"slaunch: {headline(report)}", RED + BOLD, colour)]
     lines += [f"  {label + ':':<8}{value}" for label, value in details(report)]
@@ -119,8 +120,7 @@ def details(report: RunReport) -> list[tuple[str, str]]:
     if verdict.stopped is not None:
         by = f", sent by {verdict.stopped.sender}" if verdict.stopped.sender else ""
         lines.append(("signal", f"arrived on {verdict.stopped.host} at {clock(verdict.stopped.time_s)}{by}"))
-    if report.reason:
-        lines.append(("reason", report.reason))
+    lines += asked(report)
     lines += [("hung", doing(look)) for look in verdict.hung]
     if verdict.first is not None and not verdict.hung:
         lines += about_first(verdict.first, report)
@@ -131,6 +131,22 @@ def details(report: RunReport) -> list[tuple[str, str]]:
     if report.log_dir:
         lines.append(("logs", report.log_dir))
     return lines
+
+
+def asked(report: RunReport) -> list[tuple[str, str]]:
+    """Who asked the workers to save, why the scheduler did, and what becomes of the job in its queue."""
+    request = report.verdict.asked
+    lines = [("asked", f"to save {by_what(request)}")] if request is not None else []
+    lines += [("reason", report.reason)] if report.reason else []
+    return [*lines, ("queue", report.queue)] if report.queue else lines
+
+
+def by_what(request: Stopped) -> str:
+    """What asked the workers to save."""
+    if not request.signal:
+        return "as the job's time ran out"
+    by = f", sent by {request.sender}" if request.sender else ""
+    return f"by {signal_name(request.signal)}, which arrived on {request.host} at {clock(request.time_s)}{by}"
 
 
 def memory(peaks: Sequence[Peak]) -> list[str]:

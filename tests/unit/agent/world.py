@@ -13,15 +13,16 @@ from slaunch.agent import supervisor
 from slaunch.agent.events import (
     AgentGone,
     AgentSaid,
+    Ask,
     Blame,
     Event,
     Finish,
-    Forward,
     Kill,
     MakePlan,
     Planned,
     Prepare,
     Prepared,
+    ShowEnd,
     SignalArrived,
     SignalWorkers,
     Started,
@@ -79,6 +80,8 @@ class Agent:
     members: tuple[int, ...] = ()
     attempt: int = 0
     ports: tuple[tuple[int, ...], ...] = ()
+    asked: list[str] = field(default_factory=list)  # what its workers can read, and
+    left_s: float = -1.0
 
 
 class World:
@@ -202,8 +205,8 @@ class World:
             case SignalWorkers(number):
                 for worker in agent.workers.values():
                     self._signal_worker(worker, number)
-            case Forward(number):
-                self._forward(agent, number)
+            case Ask() | ShowEnd():
+                self._ask(agent, action)
             case Sweep() | Kill():
                 agent.killing |= isinstance(action, Kill)
                 self._look(agent)
@@ -266,6 +269,13 @@ class World:
         for other in self.agents:
             if other is not agent:
                 self._say(agent, other, message)
+
+    def _ask(self, agent: Agent, action: Ask | ShowEnd) -> None:
+        if isinstance(action, ShowEnd):
+            agent.left_s = action.left_s
+        else:
+            agent.asked.append(action.reason)
+            self._forward(agent, action.number)
 
     def _forward(self, agent: Agent, number: int) -> None:
         for worker in agent.workers.values():
