@@ -9,12 +9,6 @@ from slaunch.errors import AllocationError, MissingToolError
 
 LIMIT_S = 10.0
 
-KNOWN_FAULTS = {
-    **dict.fromkeys([(20, 11, 0), (20, 11, 1), (20, 11, 2)], "a step gets one core only, and mpirun hangs; mended in 20.11.3"),
-    (23, 11, 0): "Hydra and Intel MPI start by srun even where their bootstrap is set to ssh",
-}
-"""Releases of Slurm that break launching, and how (Open MPI 5 documentation; Slurm's change logs of 20.11 and 23.11)."""
-
 
 def ask(argv: Sequence[str], limit_s: float = LIMIT_S) -> str:
     """Run a command and return what it printed.

@@ -14,7 +14,7 @@ from typing import Any
 from slaunch.doctor.values import ERROR, NOTE, WARNING, Facts, Finding, Trait
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.frozen import dataclass
-from slaunch.slurm.client import KNOWN_FAULTS, ask, field, parse_version
+from slaunch.slurm.client import ask, field, parse_version
 
 NAME = "slurm"
 SETTINGS = (
@@ -45,11 +45,16 @@ class Fault:
     source: str
 
 
-ORIGIN = "Slurm's change logs of 20.11 and 23.11, documentation of Open MPI 5"
 CHANGES = "change log slurm-{}.md, section {}"
+OWN_FILES = "a user can take over files of others through a race (CVE-2023-41914)"
 
 FAULTS = (
-    *(Fault(version, (*version[:2], {20: 3, 23: 1}[version[0]]), what, ORIGIN) for version, what in KNOWN_FAULTS.items()),
+    Fault(
+        (20, 11, 0),
+        (20, 11, 3),
+        "a step gets one core only, and mpirun hangs",
+        "change log of 20.11, documentation of Open MPI 5",
+    ),
     Fault(
         (22, 5, 0),
         (22, 5, 4),
@@ -69,6 +74,7 @@ FAULTS = (
         "the controller does not reach an srun that runs outside of a compute node",
         CHANGES.format("22.05", "22.05.9"),
     ),
+    Fault((0, 0, 0), (22, 5, 10), OWN_FILES, CHANGES.format("22.05", "22.05.10")),
     Fault((23, 2, 2), (23, 2, 3), "PMIx has wrong permissions on its shared memory", CHANGES.format("23.02", "23.02.3")),
     Fault(
         (23, 2, 2),
@@ -76,11 +82,24 @@ FAULTS = (
         "sbatch sets SLURM_NTASKS from --ntasks-per-node where no --ntasks was given",
         CHANGES.format("23.02", "23.02.3"),
     ),
+    Fault((23, 2, 0), (23, 2, 6), OWN_FILES, CHANGES.format("23.02", "23.02.6")),
     Fault(
-        (0, 0, 0),
-        (22, 5, 10),
-        "a user can take over files of others through a race (CVE-2023-41914)",
-        CHANGES.format("22.05", "22.05.10"),
+        (23, 11, 0),
+        (23, 11, 1),
+        "slurmstepd may crash when it starts tasks with --mpi=pmi2 and route/topology",
+        CHANGES.format("23.11", "23.11.1"),
+    ),
+    Fault(
+        (23, 11, 0),
+        (23, 11, 2),
+        "Hydra and Intel MPI start by srun even where their bootstrap is set to ssh",
+        CHANGES.format("23.11", "23.11.2"),
+    ),
+    Fault(
+        (23, 11, 0),
+        (23, 11, 4),
+        "tasks with --gpus-per-task all see the same MIG device",
+        CHANGES.format("23.11", "23.11.4"),
     ),
 )
 """Releases with faults that matter here."""

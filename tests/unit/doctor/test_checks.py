@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from support.cluster import CHECKOUT
 
 from slaunch.doctor.checks import CHECKS, containers, cpus, gpus, imports, leftovers, limits, mpi, munge, network, script, storage
 from slaunch.doctor.values import ERROR, NOTE, WARNING, Finding
@@ -423,3 +425,9 @@ def test_many_leftovers_are_told_in_one_line() -> None:
         and finding.seen.endswith("and 15 more")
         and finding.seen.count("(python") == 5
     )
+
+
+def test_the_page_names_every_check() -> None:
+    with open(os.path.join(CHECKOUT, "docs", "doctor.md")) as file:
+        page = file.read()
+    assert [check.name for check in CHECKS if f"`{check.name}`" not in page] == []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 import pytest
+from support.cluster import CHECKOUT
 
 from slaunch.doctor.checks import slurm
 from slaunch.doctor.values import ERROR, NOTE, WARNING
@@ -57,8 +60,10 @@ def test_faults_begin_before_they_end() -> None:
         ("22.05.3", ["do not sort", "fail at random", "hang"], "22.05.10"),
         ("22.05.8", ["some valid requests for a step hang", "does not reach an srun"], "22.05.10"),
         ("22.05.9", ["CVE-2023-41914"], "22.05.10"),
-        ("23.02.2", ["shared memory", "SLURM_NTASKS"], "23.02.3"),
-        ("23.11.0", ["Hydra"], "23.11.1"),
+        ("23.02.2", ["shared memory", "SLURM_NTASKS", "CVE-2023-41914"], "23.02.6"),
+        ("23.02.5", ["CVE-2023-41914"], "23.02.6"),
+        ("23.11.0", ["pmi2", "Hydra", "MIG"], "23.11.4"),
+        ("23.11.1", ["Hydra", "MIG"], "23.11.4"),
     ],
 )
 def test_p62_releases_with_faults(version: str, words: list[str], until: str) -> None:
@@ -122,3 +127,13 @@ def test_a_controller_that_is_silent() -> None:
     found = slurm.judge(facts(client="slurm 22.05.8", controller="", config={}, fault="no answer within 8 s"))
     assert [each.severity for each in found] == [ERROR, WARNING]
     assert "no answer within 8 s" in found[0].seen
+
+
+def test_the_page_lists_the_releases() -> None:
+    with open(os.path.join(CHECKOUT, "docs", "doctor.md")) as file:
+        rows = set(re.findall(r"^\| ([\d.]+|all before) \| ([\d.]+) \|", file.read(), re.MULTILINE))
+    told = {
+        ("all before" if fault.first == (0, 0, 0) else slurm.dotted(fault.first), slurm.dotted(fault.mended))
+        for fault in slurm.FAULTS
+    }
+    assert rows == told

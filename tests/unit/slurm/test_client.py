@@ -3,7 +3,7 @@
 import pytest
 
 from slaunch.errors import AllocationError
-from slaunch.slurm.client import KNOWN_FAULTS, duration_s, field, parse_version
+from slaunch.slurm.client import duration_s, field, parse_version
 
 NODE = (
     "NodeName=n1 Arch=x86_64 CoresPerSocket=4 CPUAlloc=0 CPUTot=8 CPULoad=0.50 AvailableFeatures=(null) ActiveFeatures=(null) "
@@ -49,9 +49,3 @@ def test_versions(text, version):
 def test_no_version():
     with pytest.raises(AllocationError, match="bash: srun"):
         parse_version("bash: srun: not here")
-
-
-def test_p62_releases_known_to_break_launching():
-    assert parse_version("slurm 20.11.1") in KNOWN_FAULTS
-    assert {(20, 11, 0), (20, 11, 1), (20, 11, 2), (23, 11, 0)} == set(KNOWN_FAULTS)
-    assert parse_version("slurm-wlm 22.05.8") not in KNOWN_FAULTS
