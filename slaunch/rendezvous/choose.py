@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slaunch.allocation.values import Task
-from slaunch.errors import MissingToolError
+from slaunch.errors import MissingToolError, UsageError
 from slaunch.frozen import dataclass
 from slaunch.options import Options
-from slaunch.rendezvous.endpoints import ETCD
+from slaunch.rendezvous.endpoints import ETCD, parse_master
 from slaunch.rendezvous.library import Library, find_library, kind_of, suitable_library
 from slaunch.rendezvous.pmi import NONE, Interface, fits, read_interface
+from slaunch.rendezvous.resolve import LIMIT_S, resolve_any
 from slaunch.rendezvous.ways import find
 
 
@@ -58,14 +59,41 @@ def library_for(interface: Interface, env: Mapping[str, str]) -> str:
 
 
 def by_hand(way: str, options: Options) -> Choice:
-    """One task that no launcher has peers for: it meets others only where the user speaks of more nodes."""
+    """One task that no launcher has peers for: it meets others only where the user speaks of more nodes.
+
+    Raises:
+        UsageError: it is to meet somebody on another machine, and nobody says how many they are.
+    """
     least, most = options.nnodes
+    if not most and options.master and elsewhere(options.master):
+        seen = f"{options.origins.get('master', '--master')}={options.master}, which is another machine, without a number of nodes"
+        raise UsageError("know how many nodes meet", seen, "give all of them --nnodes N, too")
     if most <= 1 or (least <= 1 and not options.master):
         return Choice(("none",), "one task only")
     if options.master.startswith(ETCD) or way == "etcd":
         return Choice(("etcd",), f"--master {options.master}")
     wanted = str(least) if least == most else f"{least}:{most}"
     return Choice(("tcp",), f"--master {options.master}" if options.master else f"--nnodes {wanted} without a scheduler")
+
+
+def elsewhere(master: str) -> bool:
+    """Whether nodes are to meet on another machine: its address is none of this one's. An etcd may be anywhere."""
+    if master.startswith(ETCD):
+        return False
+    found = resolve_any(parse_master(master)[0][0], LIMIT_S)
+    return bool(found) and not any(map(own, found))
+
+
+def own(ip: str) -> bool:
+    """Whether an address is one of this machine's: only those can be bound."""
+    import socket
+
+    with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((ip, 0))
+        except OSError:
+            return False
+    return True
 
 
 def auto(task: Task, env: Mapping[str, str]) -> Choice:

@@ -1,7 +1,7 @@
 """A model on heterogeneous parameter servers, as far as PaddlePaddle 2.6.2 goes; docs/modes.md says where that is.
 
-The embedding and the dense layer are the trainers', the loss is the second stage's. Needs FLAGS_LAUNCH_BARRIER=0: else trainers wait
-for a port that the second stage never opens.
+The embedding and the dense layer are the trainers', the loss is the second stage's. Needs FLAGS_LAUNCH_BARRIER=0: else
+trainers wait for a port that the second stage never opens.
 """
 
 import os

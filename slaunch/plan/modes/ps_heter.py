@@ -32,6 +32,11 @@ FIRST = 2
 """Number of the first stage behind the trainers."""
 
 
+def kinds(options: Options) -> tuple[str, ...]:
+    """Kind of device of each stage behind the trainers; GPUs where the user does not say, as Paddle's documentation means it."""
+    return options.heter_devices or ("gpu",) * len(options.heters or options.heter_num)
+
+
 def stages(options: Options) -> int:
     """Number of stages behind the trainers.
 
@@ -39,10 +44,10 @@ def stages(options: Options) -> int:
         UsageError: devices and numbers of workers are not told for the same number of stages.
     """
     listed = options.heters or options.heter_num
-    if not options.heter_devices or len(listed) != len(options.heter_devices):
+    if not listed or len(listed) != len(kinds(options)):
         raise UsageError(
             "lay out the stages of the mode ps-heter",
-            f"devices {';'.join(options.heter_devices) or 'of no stage'}, workers of {len(listed)} stages",
+            f"devices {';'.join(kinds(options)) or 'of no stage'}, workers of {len(listed)} stages",
             'give one item for each stage, e.g. --heter_devices "gpu" --heter_worker_num "2"',
         )
     return len(listed)
@@ -102,7 +107,7 @@ def stage_variables(seat: Seat, stage: int) -> dict[str, str]:
         "STAGE_ID": str(stage),
         "STAGE_NUM": str(last),
         "PADDLE_STAGE_TRAINERS_NUM": str(sizes),
-        "HETER_DEVICE_TYPE": "cpu" if stage < FIRST else seat.options.heter_devices[stage - FIRST],
+        "HETER_DEVICE_TYPE": "cpu" if stage < FIRST else kinds(seat.options)[stage - FIRST],
         "PADDLE_PREVIOUS_HETER_TRAINER_IP_PORT_LIST": endpoints_of(seat.plan, role(stage - 1)) if stage > 1 else "",
         "PADDLE_NEXT_HETER_TRAINER_IP_PORT_LIST": endpoints_of(seat.plan, role(stage + 1)) if stage < last else "",
     }

@@ -36,3 +36,10 @@ def test_a_step_that_slaunch_starts_may_be_smaller_than_the_job():
     shell = read(processes("slurm_batch")[0].env)
     standing, _ = heed(shell, options(nnodes=(1, 1)))
     assert standing.shape.nodes == 1
+
+
+def test_an_address_without_a_number_of_nodes_is_noted_where_it_may_be_a_mistake():
+    alone = read({})
+    assert heed(alone, options(master="n1:8090"))[1].notes[0].endswith("--nnodes N makes N nodes meet there")
+    for given in ({"master": "127.0.0.1:8090"}, {"master": "n1:8090", "nnodes": (1, 1)}):
+        assert heed(alone, options(**given))[1].notes == ()

@@ -199,7 +199,9 @@ def test_ps_needs_an_agent_to_end_the_servers():
 
 def test_heterogeneous_stages_must_be_told_completely():
     with pytest.raises(UsageError, match="one item for each stage"):
-        plans.plan([plans.facts(0, workers=3)], mode="ps_heter", heter_num=(1,))
+        plans.plan([plans.facts(0, workers=3)], mode="ps_heter", heter_num=(1,), heter_devices=("gpu", "cpu"))
+    with pytest.raises(UsageError, match="workers of 0 stages"):
+        plans.plan([plans.facts(0, workers=3)], mode="ps_heter", heter_devices=("gpu",))
 
 
 # -- rpc, static, tuning ------------------------------------------------------------------------------------------------

@@ -129,3 +129,10 @@ def test_where_nothing_can_work_the_error_says_why():
 
 def test_under_mpirun_alone_there_is_no_second_way():
     assert choose(task(nodes=()), AUTO, {**HYDRA, **abi("mpich")}).ways == ("mpi",)
+
+
+def test_meeting_on_another_machine_needs_a_number_of_nodes():
+    with pytest.raises(UsageError, match="--nnodes N"):
+        choose(task(size=1), options(master="192.0.2.7:29500"), {})
+    for own in ("127.0.0.1:29500", "localhost:29500", "etcd://192.0.2.7:2379"):
+        assert choose(task(size=1), options(master=own), {}).ways == ("none",)
