@@ -66,7 +66,8 @@ def by_hand(way: str, options: Options) -> Choice:
     """
     least, most = options.nnodes
     if not most and options.master and elsewhere(options.master):
-        seen = f"{options.origins.get('master', '--master')}={options.master}, which is another machine, without a number of nodes"
+        source = options.origins.get("master", "--master")
+        seen = f"{source}={options.master}, which is another machine, without a number of nodes"
         raise UsageError("know how many nodes meet", seen, "give all of them --nnodes N, too")
     if most <= 1 or (least <= 1 and not options.master):
         return Choice(("none",), "one task only")

@@ -1,4 +1,4 @@
-"""The 13 examples of Paddle's documentation of its launcher, each run as it stands: nodes one by one, as by hand, without Slurm."""
+"""The 13 examples of Paddle's documentation of its launcher, each run as it stands: node by node, by hand, without Slurm."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 from support.cluster import Cluster
 from support.jobs import PROGRAMS, folder_in, logs
+
 
 @dataclass(frozen=True)
 class Way:
@@ -92,8 +93,8 @@ def test_f36_f92_example_10_poprun_is_started_once(cluster: Cluster) -> None:
     with open(f"{folder}/poprun", "w") as file:
         file.write('#!/bin/sh\nfor word; do echo "word $word"; done\n')
     os.chmod(f"{folder}/poprun", 0o755)
-    options = "--devices 4 ipu --hosts=localhost --nproc_per_host=2 --ipus_per_replica=1 --ipu_partition=pod16 --vipu_server=127.0.0.1"
-    done = cluster.run(words(cluster, *options.split()), "n1", cwd=folder, env={"PATH": f"{folder}:{cluster.path}"})
+    ipu = "ipu --hosts=localhost --nproc_per_host=2 --ipus_per_replica=1 --ipu_partition=pod16 --vipu_server=127.0.0.1"
+    done = cluster.run(words(cluster, "--devices", "4", *ipu.split()), "n1", cwd=folder, env={"PATH": f"{folder}:{cluster.path}"})
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^word (.*)$", logs(folder), re.MULTILINE)
     assert found[:4] == ["--num-instances=2", "--num-replicas=4", "--ipus-per-replica=1", "--host=localhost"]
