@@ -1,4 +1,4 @@
-"""A step of agents, one on each node, that are asked and answer through srun's standard input and output."""
+"""Agents, one on each node, that are asked and answer through srun's standard input and output."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from slaunch.allocation.values import StepCall
 from slaunch.doctor.lines import Joiner
@@ -31,52 +31,68 @@ class Answer:
     heard_s: float
 
 
-class Conversation:
-    """The step. Every wait has a deadline by `time.monotonic()`.
-
-    Args:
-        call: the command that starts it.
-        end_s: seconds that the step may take to end when it is asked to, before it is asked harder.
+class Step:
+    """An srun and its pipes.
 
     Attributes:
-        over: srun has ended, or closed its output.
-        complaints: what srun and the agents wrote to standard error.
+        rest: the start of a line whose end has not come yet.
+        outbox: what srun has not taken yet.
+        over: it has ended, or closed its output.
     """
 
-    def __init__(self, call: StepCall, end_s: float = END_S) -> None:
-        self._end_s = end_s
+    def __init__(self, call: StepCall) -> None:
+        pipe = subprocess.PIPE
         try:
-            self._srun = subprocess.Popen(
-                call.argv, env=dict(call.env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+            self.srun = subprocess.Popen(call.argv, env=dict(call.env), stdin=pipe, stdout=pipe, stderr=pipe)
         except FileNotFoundError:
             todo = "add Slurm's tools to PATH"
             raise MissingToolError("start a step on the job's nodes", "no program srun on PATH", todo) from None
+        assert self.srun.stdin and self.srun.stdout and self.srun.stderr
+        self.mouth, self.out, self.err = self.srun.stdin, self.srun.stdout, self.srun.stderr
+        for each in (self.mouth, self.out, self.err):
+            os.set_blocking(each.fileno(), False)
+        self.rest = self.outbox = b""
         self.over = False
+
+    def write(self) -> bool:
+        """Send what srun takes without waiting; whether something is left."""
+        try:
+            while self.outbox:
+                self.outbox = self.outbox[os.write(self.mouth.fileno(), self.outbox) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            self.over, self.outbox = True, b""
+        return False
+
+
+class Conversation:
+    """The step, or the steps of a job with several components, to only the first of which one srun would forward its input.
+
+    Every wait has a deadline by `time.monotonic()`.
+
+    Args:
+        calls: the commands that start them.
+        end_s: seconds that they may take to end when asked to, before they are asked harder.
+
+    Attributes:
+        complaints: what srun and the agents wrote to standard error.
+    """
+
+    def __init__(self, calls: Sequence[StepCall], end_s: float = END_S) -> None:
+        self._end_s = end_s
         self.complaints = ""
         self._joiner = Joiner()
-        self._rest = b""
-        self._outbox = b""
+        self._steps = [Step(call) for call in calls]
         self._ears = selectors.DefaultSelector()
-        for pipe in (self._mouth, self._out, self._err):
-            os.set_blocking(pipe.fileno(), False)
-        for pipe in (self._out, self._err):
-            self._ears.register(pipe, selectors.EVENT_READ)
+        for step in self._steps:
+            self._ears.register(step.out, selectors.EVENT_READ, step)
+            self._ears.register(step.err, selectors.EVENT_READ, step)
 
     @property
-    def _mouth(self) -> IO[bytes]:
-        assert self._srun.stdin
-        return self._srun.stdin
-
-    @property
-    def _out(self) -> IO[bytes]:
-        assert self._srun.stdout
-        return self._srun.stdout
-
-    @property
-    def _err(self) -> IO[bytes]:
-        assert self._srun.stderr
-        return self._srun.stderr
+    def over(self) -> bool:
+        """Whether nobody will say anything more."""
+        return all(step.over for step in self._steps)
 
     def ask(self, order: Mapping[str, Any], count: int, deadline: float) -> dict[str, Answer]:
         """Give all agents an order; the answers by sender, of those who answer in time.
@@ -86,9 +102,10 @@ class Conversation:
             count: how many answers there will be.
             deadline: when to wait no more.
         """
-        self._outbox += json.dumps(order).encode() + b"\n"
+        for step in self._steps:
+            step.outbox += json.dumps(order).encode() + b"\n"
+            self._write(step)
         found: dict[str, Answer] = {}
-        self._write()
         while len(found) < count and not self.over and time.monotonic() < deadline:
             found.update(self._hear(deadline))
         return found
@@ -97,67 +114,62 @@ class Conversation:
         """Wait for something to come; what is complete."""
         found: dict[str, Answer] = {}
         for key, _ in self._ears.select(max(0.0, deadline - time.monotonic())):
-            if key.fileobj is self._mouth:
-                self._write()
+            step: Step = key.data
+            if key.fileobj is step.mouth:
+                self._write(step)
                 continue
             data = os.read(key.fd, 1 << 16)
             if not data:
                 self._ears.unregister(key.fileobj)
-                self.over = self.over or key.fileobj is self._out
-            elif key.fileobj is self._err:
+                step.over = step.over or key.fileobj is step.out
+            elif key.fileobj is step.err:
                 self.complaints = (self.complaints + data.decode(errors="replace"))[-SAID_CHARS:]
             else:
-                found.update(self._split(data))
+                found.update(self._split(step, data))
         return found
 
-    def _split(self, data: bytes) -> dict[str, Answer]:
+    def _split(self, step: Step, data: bytes) -> dict[str, Answer]:
         """Values that end in these bytes."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, step.rest = (step.rest + data).split(b"\n")
         taken = (self._joiner.take(line.decode(errors="replace")) for line in lines)
         return {told[0]: Answer(told[1], time.time()) for told in taken if told}
 
-    def _write(self) -> None:
-        """Send what srun takes of the orders without waiting; the rest when it takes more."""
-        known = self._mouth in self._ears.get_map()
-        try:
-            while self._outbox:
-                self._outbox = self._outbox[os.write(self._mouth.fileno(), self._outbox) :]
-        except BlockingIOError:
-            if not known:
-                self._ears.register(self._mouth, selectors.EVENT_WRITE)
-            return
-        except BrokenPipeError:
-            self.over, self._outbox = True, b""
-        if known:
-            self._ears.unregister(self._mouth)
+    def _write(self, step: Step) -> None:
+        """Send what can be sent now, and the rest when there is room."""
+        left, known = step.write(), step.mouth in self._ears.get_map()
+        if left and not known:
+            self._ears.register(step.mouth, selectors.EVENT_WRITE, step)
+        elif known and not left:
+            self._ears.unregister(step.mouth)
 
     def close(self) -> None:
         """End the agents, by the end of their input, and srun; what it still says is kept in `complaints`."""
-        self._mouth.close()
+        for step in self._steps:
+            if step.mouth in self._ears.get_map():
+                self._ears.unregister(step.mouth)
+            step.mouth.close()
         for number in (0, signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-            if number:
-                self._srun.send_signal(number)
+            for step in self._steps:
+                if number:
+                    step.srun.send_signal(number)
             if self._gone(time.monotonic() + self._end_s):
                 break
-        self._srun.wait()
         self._ears.close()
-        self._out.close()
-        self._err.close()
+        for step in self._steps:
+            step.srun.wait()
+            step.out.close()
+            step.err.close()
 
     def _gone(self, deadline: float) -> bool:
         """Hear srun out until it has ended."""
         while time.monotonic() < deadline:
-            if any(key.fileobj is not self._mouth for key in self._ears.get_map().values()):
+            if self._ears.get_map():
                 self._hear(min(deadline, time.monotonic() + 0.2))
             else:
                 time.sleep(0.02)
-            if self._srun.poll() is not None and not self._pending():
+            if all(step.srun.poll() is not None for step in self._steps) and not self._ears.select(0):
                 return True
         return False
-
-    def _pending(self) -> bool:
-        """Whether something is still to be read."""
-        return bool(self._ears.select(0))
 
     def failed_nodes(self) -> tuple[str, ...]:
         """Nodes on which srun could not start a task."""

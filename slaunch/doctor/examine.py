@@ -59,7 +59,7 @@ def of_visit(told: Visit, site: Facts, where: str) -> Report:
         *slurm.judge(site),
         *absent(told),
         *single,
-        *news(compared(told.outcomes), single),
+        *(new for group in told.groups for new in news(compared(told.outcomes, group), single)),
         *compare(VERSIONS, {node: {"version": version} for node, version in site["nodes"].items()}),
         *clocks.judge(told.readings, os.uname().nodename),
         *(munge.foreign(error, node) for node, error in told.refused.items()),
@@ -116,11 +116,11 @@ def verdict(check: Check, outcome: Outcome | None, site: Facts) -> list[Finding]
     return [Finding(check.name, WARNING, seen, f"nothing is known of it; {check.asks} may not answer, to jobs too", todo)]
 
 
-def compared(nodes: Outcomes) -> list[Finding]:
-    """How the nodes differ."""
+def compared(nodes: Outcomes, group: Sequence[str]) -> list[Finding]:
+    """How nodes that should be alike differ."""
     found = []
     for check in CHECKS:
-        seen = {node: outcomes[check.name] for node, outcomes in nodes.items() if check.name in outcomes}
+        seen = {node: outcomes[check.name] for node, outcomes in nodes.items() if node in group and check.name in outcomes}
         found += compare(check, {node: outcome.facts for node, outcome in seen.items() if not outcome.fault})
     return found
 

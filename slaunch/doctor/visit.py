@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from slaunch.allocation.values import Shell
+from slaunch.allocation.values import Shell, StepCall, StepShape
 from slaunch.doctor import clocks
 from slaunch.doctor.agent import credential
 from slaunch.doctor.clocks import Reading
@@ -47,6 +47,7 @@ class Visit:
         refused: what is wrong with the doctor's credential, by node.
         absent: nodes that did not start, or did not answer.
         complaints: srun's words of each start that failed, else of the last one.
+        groups: nodes that should be alike: those of each component of the job.
         plugin: the step did not start with srun's default plug-in.
     """
 
@@ -58,6 +59,7 @@ class Visit:
     refused: Mapping[str, str]
     absent: tuple[str, ...]
     complaints: str
+    groups: tuple[tuple[str, ...], ...]
     plugin: bool = False
 
 
@@ -78,7 +80,7 @@ def visit(order: Order) -> Visit:
     absent: tuple[str, ...] = ()
     complaints, mpi = "", ""
     for start in range(STARTS):
-        talk = Conversation(call(order, absent, mpi))
+        talk = Conversation(calls(order, absent, mpi))
         try:
             here = hello(talk, order, absent, deadline)
             if not talk.over or start == STARTS - 1:
@@ -87,20 +89,30 @@ def visit(order: Order) -> Visit:
         finally:
             talk.close()
         complaints += talk.complaints
-        if not talk.failed_nodes():
+        if not talk.failed_nodes() and not any(word.startswith("--mpi") for word in order.extra):
             mpi = "none"
         absent = (*absent, *(node for node in talk.failed_nodes() if node not in absent))
     return replace(told, complaints=complaints + talk.complaints, plugin=mpi == "none" and bool(told.outcomes))
 
 
-def call(order: Order, absent: tuple[str, ...], mpi: str) -> Any:
-    """The step's command, without nodes that failed."""
-    shape = order.shell.shape
-    shell = replace(order.shell, shape=replace(shape, nodes=max(1, shape.nodes - len(absent))))
-    out = (f"--exclude={','.join(absent)}",) if absent else ()
+def calls(order: Order, absent: tuple[str, ...], mpi: str) -> list[StepCall]:
+    """The step's command, without nodes that failed; in a job of several components one for each, and there with all nodes."""
     overlap = ("--overlap",) if order.version >= OVERLAP else ()
+    out = (f"--exclude={','.join(absent)}",) if absent and not order.shell.shape.het_groups else ()
     extra = ("--input=all", f"--immediate={START_S:.0f}", *overlap, *out, *order.extra)
-    return step_call(shell, order.env, module_command("slaunch.doctor.agent"), extra, mpi)
+    inner = module_command("slaunch.doctor.agent")
+    shells = [replace(order.shell, shape=shape) for shape in shapes(order.shell.shape, len(absent))]
+    return [step_call(shell, order.env, inner, extra, mpi) for shell in shells]
+
+
+def shapes(shape: StepShape, fewer: int) -> list[StepShape]:
+    """The shapes of the steps."""
+    if not shape.het_groups:
+        return [replace(shape, nodes=max(1, shape.nodes - fewer))]
+    return [
+        replace(shape, nodes=part.nodes, het_groups=(group,), parts=(part,))
+        for group, part in zip(shape.het_groups, shape.parts, strict=True)
+    ]
 
 
 def count_of(order: Order) -> int:
@@ -148,6 +160,7 @@ def converse(talk: Conversation, order: Order, here: list[str], deadline: float)
         {node: value["credential"] for node, value in told.items() if value["credential"]},
         missing(order, [node_of(sender) for sender in seen]),
         "",
+        groups(order.shell),
     )
 
 
@@ -177,6 +190,15 @@ def placed(senders: Iterable[str], order: Order) -> list[str]:
 def node_of(sender: str) -> str:
     """The node of an agent."""
     return sender.rpartition(":")[0]
+
+
+def groups(shell: Shell) -> tuple[tuple[str, ...], ...]:
+    """Nodes by component, which are numbered one component after the other."""
+    found, start = [], 0
+    for part in shell.shape.parts or (shell.shape,):
+        found.append(shell.allocation.nodes[start : start + part.nodes])
+        start += part.nodes
+    return tuple(found)
 
 
 def missing(order: Order, here: list[str]) -> tuple[str, ...]:

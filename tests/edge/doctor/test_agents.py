@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 
 
 def talk_to(argv: tuple[str, ...], end_s: float = PATIENCE_S) -> Conversation:
-    return Conversation(StepCall(argv, {**os.environ, "SLURMD_NODENAME": "n1"}), end_s)
+    return Conversation([StepCall(argv, {**os.environ, "SLURMD_NODENAME": "n1"})], end_s)
 
 
 def ask(talk: Conversation, order: Mapping[str, Any], count: int = 1) -> dict[str, dict[str, Any]]:

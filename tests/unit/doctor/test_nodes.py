@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slaunch.doctor import clocks, reach, send
+from slaunch.allocation.values import Allocation, Shell, StepShape
+from slaunch.doctor import clocks, reach, send, visit
 from slaunch.doctor.clocks import Reading
 from slaunch.doctor.reach import everybody
-from slaunch.doctor.values import ERROR, WARNING, Check, Trait
+from slaunch.doctor.values import ERROR, WARNING, Check, Request, Trait
 from slaunch.doctor.vote import compare, majority
 from slaunch.node.values import Address
 
@@ -182,3 +183,29 @@ def test_slow_pairs(slow: dict[tuple[int, int], float], nodes: tuple[str, ...], 
 
 def test_pairs_that_are_alike() -> None:
     assert send.judge(rates({(0, 1): 4e9})) == [] == send.judge([])
+
+
+# -- jobs of several components --------------------------------------------------------------------------------------
+
+NODES = ("n1", "n2", "n3")
+
+
+def shell(het: bool) -> Shell:
+    parts = (StepShape(1, gpu_args=("--gres=gpu:2",)), StepShape(2)) if het else ()
+    return Shell(Allocation("slurm", "7", nodes=NODES), StepShape(3, het_groups=(0, 1) if het else (), parts=parts))
+
+
+def test_p10_each_component_has_a_step_and_is_compared_by_itself() -> None:
+    order = visit.Order(shell(het=True), {"PATH": "/bin"}, Request(), (), (22, 5, 8))
+    first, second = visit.calls(order, (), "")
+    assert "--het-group=0" in first.argv and "--nodes=1" in first.argv and "--gres=gpu:2" in first.argv
+    assert "--het-group=1" in second.argv and "--nodes=2" in second.argv and ":" not in first.argv + second.argv
+    assert visit.groups(order.shell) == (("n1",), ("n2", "n3")) and visit.count_of(order) == 3
+
+
+def test_nodes_that_failed_are_left_out_of_the_next_start() -> None:
+    order = visit.Order(shell(het=False), {}, Request(), ("--mpi=pmix",), (20, 2, 7))
+    (call,) = visit.calls(order, ("n2",), "none")
+    assert {"--nodes=2", "--ntasks=2", "--exclude=n2", "--mpi=none", "--mpi=pmix"} < set(call.argv)
+    assert "--overlap" not in call.argv and call.argv.index("--mpi=none") < call.argv.index("--mpi=pmix")
+    assert visit.groups(order.shell) == (NODES,) and visit.missing(order, ["n3"]) == ("n1", "n2")

@@ -119,7 +119,7 @@ def test_a_check_that_fails_is_a_finding(fault: str) -> None:
 def test_checks_that_failed_are_not_compared() -> None:
     limits = {name: [1 << 20, -1] for name in ("memlock", "nofile", "nproc", "stack")}
     nodes = {"n1": {"limits": Outcome(limits)}, "n2": {"limits": Outcome({}, "crash")}, "n3": {"limits": Outcome(limits)}}
-    assert examine.compared(nodes) == []
+    assert examine.compared(nodes, tuple(nodes)) == []
 
 
 def test_a_difference_that_is_known_already_is_not_told_again() -> None:
