@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.agent.seen import Sight
 from slaunch.clock import wall_s
@@ -40,12 +40,12 @@ class Board:
 
     Args:
         job: the job's name, and `id` its id.
-        hosts: host names by node.
+        hosts: host names by node; there may come more.
         world: number of workers.
         interval_s: seconds between two states.
     """
 
-    def __init__(self, job: str, id: str, hosts: Sequence[str], world: int, interval_s: float) -> None:
+    def __init__(self, job: str, id: str, hosts: Callable[[], Sequence[str]], world: int, interval_s: float) -> None:
         self._fixed = {"job": job, "id": id, "world": world, "interval_s": interval_s, "started_s": wall_s()}
         self._hosts = hosts
         self._nodes: dict[int, Heard] = {}
@@ -71,15 +71,15 @@ class Board:
             "attempt": attempt,
             "left_s": left_s,
             **ended,
-            "nodes": [self._node(index, now, attempt) for index in range(len(self._hosts))],
+            "nodes": [self._node(index, host, now, attempt) for index, host in enumerate(self._hosts())],
         }
 
-    def _node(self, index: int, now: float, attempt: int) -> dict[str, Any]:
+    def _node(self, index: int, host: str, now: float, attempt: int) -> dict[str, Any]:
         news = self._nodes.get(index)
         known = news is not None and news.attempt == attempt
         return {
             "node": index,
-            "host": self._hosts[index],
+            "host": host,
             "heard_s": round(now - news.at, 1) if news is not None else None,
             "workers": [asdict(sight) for sight in news.sights] if news is not None and known else [],
         }

@@ -6,7 +6,7 @@
                    NodeEnded                              when nothing of the node's workers is left
                    Ready, PlanMade                        while another attempt is prepared: see `agent.renewal`
                    SaveAsked                              a signal asks that workers save: see `agent.asking`
-                   Remark, Used                           news that no decision depends on
+                   Remark, Used, Seen, Shown              news that no decision depends on
                    Follows                                to a new hub, before all that the old one was told
     hub → spokes   StopWorkers                            everybody stops
                    SaveNow, EndsIn                        workers shall save; the time that the job has left
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from slaunch.agent.policy import Record
+from slaunch.agent.seen import Sight
 from slaunch.agent.values import Failure, Look, Lost, Peak, Stopped, Stuck, Verdict
 from slaunch.frozen import asdict, dataclass, field
 from slaunch.node.values import Problem
@@ -121,6 +122,21 @@ class Used:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What a node's workers of this attempt do."""
+
+    attempt: int
+    sights: tuple[Sight, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Whole lines of a node's workers for the console of the hub."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class StopWorkers:
     """Stop all workers: `signal` now, SIGKILL `grace_s` later. Of the ranks in `wanted` the last words are asked for."""
 
@@ -207,6 +223,8 @@ Message = (
     | NodeEnded
     | Remark
     | Used
+    | Seen
+    | Shown
     | StopWorkers
     | NewAttempt
     | Ready
@@ -278,6 +296,8 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "Silent": lambda fields: Silent(tuple(Look(**look) for look in fields["looks"])),
     "Heard": lambda fields: Heard(**fields),
     "Remark": lambda fields: Remark(**fields),
+    "Seen": lambda fields: Seen(fields["attempt"], tuple(Sight(**sight) for sight in fields["sights"])),
+    "Shown": lambda fields: Shown(**fields),
     "Used": lambda fields: Used(tuple(Peak(**peak) for peak in fields["peaks"])),
     "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
     "NewAttempt": lambda fields: NewAttempt(

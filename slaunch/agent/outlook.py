@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 
 from slaunch.agent.board import Board, Heard, write_state, write_whole
@@ -40,6 +40,7 @@ class Outlook:
         own: this node.
         options: whether, and how often.
         card: where the job's run is written down; None = nowhere, e.g. in tests.
+        hosts: host names by agent; there may come more.
         tell: takes a line for the user.
         note: takes one for the agent's log.
         star: the agents' channel.
@@ -51,6 +52,7 @@ class Outlook:
         own: int,
         options: Options,
         card: Run | None,
+        hosts: Callable[[], Sequence[str]],
         tell: Callable[[str], None],
         note: Callable[[str], None],
         star: Star,
@@ -65,7 +67,6 @@ class Outlook:
         self._note = note
         self._star = star
         self._interval_s = interval_of(plan.world, options)
-        hosts = tuple(node.host for node in plan.nodes)
         self._board = Board(plan.job, card.id if card else plan.job, hosts, plan.world, self._interval_s)
         self._attempt = plan.attempt
         self._looker: Looker | None = None
