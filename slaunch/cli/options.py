@@ -432,6 +432,7 @@ def help_text() -> str:
         "       slaunch status [JOB]",
         "       slaunch logs | cancel | report [options] JOB",
         "       slaunch explain [--bind] [--json] [--step] [--env FILE] [options] PROGRAM [its options]",
+        "       slaunch doctor [--json] [--quick] [--scratch DIR] [--step-args 'ARGS'] [PROGRAM]",
         "       slaunch --version | --help",
         "",
         "Start PROGRAM as a distributed job: inside srun or mpirun, from a batch or allocation shell, or on a plain machine.",
