@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import socket
 import struct
@@ -21,7 +22,8 @@ from slaunch.rendezvous.prove import Call, open_listeners, try_all
 NAME = "reach"
 MOST_CALLS = 1024
 """Of one node; in larger jobs it calls some of the others, those of all nodes together still cover every node."""
-TOKEN_CHARS = 32
+SPARE_FILES = 64
+"""Files for everything else."""
 COUNT = struct.Struct("=Q")
 CHUNK_BYTES = 1 << 18
 
@@ -57,17 +59,27 @@ def place(sender: str, nodes: Sequence[Neighbour]) -> int:
 
 def failures(sender: str, nodes: Sequence[Neighbour]) -> list[list[str]]:
     """Connect to the others: what failed, each as called node, address, interface and reason."""
-    calls = list(calls_of(place(sender, nodes), nodes))
+    calls = list(calls_of(place(sender, nodes), nodes, room()))
     numbered = [Call(0, to, (address.ip, nodes[to].port)) for to, address in calls]
     failed = [(*calls[at], why) for at, why in sorted(try_all(numbered).items())]
     return [[nodes[to].node, address.ip, address.interface, why] for to, address, why in failed]
 
 
-def calls_of(own: int, nodes: Sequence[Neighbour]) -> Iterator[tuple[int, Address]]:
-    """Node and address of each call: all others, on all networks that both are on."""
+def room() -> int:
+    """How many connections this process may hold, after it has allowed itself what it needs, or as much of that as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CALLS + SPARE_FILES
+    if 0 <= soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(MOST_CALLS, wanted if soft == resource.RLIM_INFINITY else soft - SPARE_FILES))
+
+
+def calls_of(own: int, nodes: Sequence[Neighbour], most: int = MOST_CALLS) -> Iterator[tuple[int, Address]]:
+    """Node and address of each call: all others, on all networks that both are on; but not more than so many."""
     others = [(own + step) % len(nodes) for step in range(1, len(nodes))]
     nets = max(1, len(nodes[own].way))
-    for to in spread(others, max(1, MOST_CALLS // nets)):
+    for to in spread(others, max(1, most // nets)):
         yield from ((to, address) for net, address in nodes[to].way.items() if net in nodes[own].way)
 
 
@@ -147,6 +159,7 @@ def swallow(listeners: Sequence[socket.socket], token: bytes, parent: int) -> No
     """In the child: count what each sender sends, and tell the count when it ends."""
     try:
         die_with_parent(parent)
+        room()
         buffer = memoryview(bytearray(1 << 20))
         ears = selectors.DefaultSelector()
         for listener in listeners:

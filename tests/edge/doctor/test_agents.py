@@ -147,3 +147,26 @@ def test_the_command_on_this_machine(tmp_path: Any) -> None:
     assert done.returncode == told["exit_code"] == 78, done.stderr
     (missing,) = [each for each in told["findings"] if each["check"] == "script"]
     assert "cannot run gone.py: no such file" in missing["seen"] and missing["nodes"] == [os.uname().nodename]
+
+
+ROOM = """
+import resource, sys
+from slaunch.doctor.reach import room
+limits = tuple(map(int, sys.argv[1:]))
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+print(room(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (("256", "2048"), "1024 1088 2048"),
+        (("256", "512"), "448 512 512"),
+        (("1500", "2048"), "1024 1500 2048"),
+        (("40", "40"), "1 40 40"),
+    ],
+)
+def test_p46_connections_are_as_many_as_files_may_be_open(limits: tuple[str, str], expected: str) -> None:
+    done = subprocess.run([sys.executable, "-c", ROOM, *limits], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == expected, done.stderr
