@@ -137,7 +137,7 @@ def asked(report: RunReport) -> list[tuple[str, str]]:
     """Who asked the workers to save, why the scheduler did, and what becomes of the job in its queue."""
     request = report.verdict.asked
     lines = [("asked", f"to save {by_what(request)}")] if request is not None else []
-    lines += [("reason", report.reason)] if report.reason else []
+    lines += [("reason", report.reason)] if report.reason not in ("", report.queue) else []
     return [*lines, ("queue", report.queue)] if report.queue else lines
 
 

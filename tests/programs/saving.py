@@ -17,8 +17,8 @@ from slaunch import worker
 folder, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
 crash = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 rank, world, run = worker.rank(), worker.world_size(), int(os.environ.get("SLURM_RESTART_COUNT", "0"))
-for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):  # some sites' Slurm signals all processes of a step itself
-    signal.signal(number, lambda number, frame: None)
+for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):  # this Slurm signals all processes of a step by itself
+    signal.signal(number, signal.SIG_IGN)  # a handler would be gone before the interpreter is
 
 
 def note(name: str, text: str) -> None:

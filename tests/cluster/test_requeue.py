@@ -1,0 +1,215 @@
+"""Real jobs that are cut short in every way that Slurm knows: they save, go back into the queue, and go on from their step.
+
+All of them run side by side in one fixture; each test looks at one. Slurm holds a requeued job back for two minutes, which is
+not waited for, and enforces time limits within half a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+
+import pytest
+from support.cluster import ENDED, Cluster
+from support.jobs import PROGRAMS, folder_in
+
+TRAINING = f"{PROGRAMS}/saving.py"
+PATIENCE_S = 240
+pytestmark = pytest.mark.timeout(PATIENCE_S + 60)
+REST = "--ntasks-per-node=1", "-c1", "--mem-per-cpu=100", "--open-mode=append"
+NEAR = "-xn3,n4"  # the other two nodes are for the job that is preempted
+
+
+@dataclass
+class Run:
+    """One job of the batch, and what has become of it."""
+
+    cluster: Cluster
+    name: str
+    script: str
+    options: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    folder: str = ""
+    job: str = ""
+    states: list[str] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def submit(self) -> None:
+        self.folder = folder_in(self.cluster.scratch)
+        with open(f"{self.folder}/job.sh", "w") as file:
+            words = {"training": " ".join((TRAINING, self.folder, *self.args)), "folder": self.folder}
+            file.write(f"#!/bin/bash\n{self.script.format(**words)}\n")
+        output = f"{self.folder}/out"
+        command = ["sbatch", "--parsable", "-o", output, "-J", self.name, *REST, *self.options, f"{self.folder}/job.sh"]
+        done = self.cluster.run(command)
+        assert done.returncode == 0, done.stderr
+        self.job = done.stdout.strip()
+
+    def read(self, name: str) -> str:
+        path = f"{self.folder}/{name}"
+        if not os.path.exists(path):
+            return ""
+        with open(path) as file:
+            return file.read()
+
+    def numbers(self, name: str) -> list[list[str]]:
+        return [line.split() for line in self.read(name).splitlines()]
+
+    def going(self) -> bool:
+        """Its workers have done some steps."""
+        return len(self.numbers("steps.0")) > 3
+
+    def follow(self, id: str) -> None:
+        """Note its state; let it start again at once."""
+        self.facts = self.cluster.job(id)
+        state = self.facts.get("JobState", "?")
+        if self.states[-1:] != [state]:
+            self.states.append(state)
+        if state == "PENDING" and self.facts.get("Reason") == "BeginTime":
+            self.cluster.run(["scontrol", "update", f"jobid={id}", "StartTime=now"])
+
+    def ledger(self, id: str = "") -> dict[str, int]:
+        with open(f"{self.folder}/logs/requeue.{id or self.job}.json") as file:
+            found: dict[str, int] = json.load(file)
+        return {name: count for name, count in found.items() if name in ("preempt", "timeout", "failure", "other") and count}
+
+    def exactly_once(self, world: int) -> None:
+        """Every worker has done each step once, over all runs, and all the same ones."""
+        for rank in range(world):
+            done = [int(words[0]) for words in self.numbers(f"steps.{rank}")]
+            assert done == list(range(1, len(done) + 1)), f"{self.name}, rank {rank}: {done}\n{self.read('out')}"
+        assert len({self.read(f"steps.{rank}") for rank in range(world)}) == 1
+        assert [words[0] for words in self.numbers("done.0")] == [str(len(self.numbers("runs.0")) - 1)], self.read("out")
+        assert sum(map(int, self.read("steps.0").split())) == sum(range(int(self.numbers("done.0")[0][1]) + 1))
+
+
+SLAUNCH = "slaunch --nproc-per-node 1 --requeue {wish} --grace 3 --log-dir {{folder}}/logs {more} {{training}}"
+
+
+def batch(wish: str = "yes", more: str = "") -> str:
+    return "exec " + SLAUNCH.format(wish=wish, more=more)
+
+
+def step(wish: str = "yes", more: str = "") -> str:
+    return "srun " + SLAUNCH.format(wish=wish, more=more)
+
+
+def all_of(cluster: Cluster) -> dict[str, Run]:
+    near = "-N2", NEAR
+    runs = [
+        Run(cluster, "usr2", batch(), (*near, "--time=1", "--signal=USR2@50")),
+        Run(cluster, "b_usr1", batch(), (*near, "--time=1", "--signal=B:USR1@50")),
+        Run(cluster, "warned", step(more="--warn-before-end 50 --warn-signal none"), (*near, "--time=1")),
+        Run(cluster, "limit", step(), (*near, "--time=10")),
+        Run(cluster, "requeued", batch(), (*near, "--time=10")),
+        Run(cluster, "cancelled", batch(), ("-N1", NEAR, "--time=10")),
+        Run(cluster, "b_term", batch(), ("-N1", NEAR, "--time=30")),
+        Run(cluster, "crashes", step("failure=1"), ("-N1", NEAR, "--time=10"), ("20", "7")),
+        Run(cluster, "array", step(), (*near, "--time=10", "--array=3")),
+        Run(cluster, "het", batch(), ("-N1", NEAR, "--time=10", ":", *REST[:-1], "-N1", NEAR)),
+        Run(cluster, "preempted", batch(), ("-N2", "-wn3,n4", "--exclusive", "--time=10")),
+    ]
+    return {run.name: run for run in runs}
+
+
+@pytest.fixture(scope="module")
+def runs(_cluster: Cluster) -> dict[str, Run]:
+    """Everything at once; at the end all jobs have ended."""
+    runs = all_of(_cluster)
+    for run in runs.values():
+        run.submit()
+    act(_cluster, runs)
+    _cluster.wait_until(lambda: ended(runs), PATIENCE_S, lambda: told(runs))
+    left = _cluster.clean()
+    assert not left, "left on the cluster:\n" + "\n".join(left)
+    return runs
+
+
+def act(cluster: Cluster, runs: dict[str, Run]) -> None:
+    """Do to each what it is about, once it runs."""
+    deeds = {
+        "limit": ["scontrol", "update", "jobid={}", "EndTime=now+2seconds"],
+        "requeued": ["scontrol", "requeue", "{}"],
+        "cancelled": ["scancel", "{}"],
+        "b_term": ["scancel", "--batch", "--signal=TERM", "{}"],
+        "array": ["scancel", "--signal=USR2", "{}_3"],
+        "het": ["scancel", "--signal=USR2", "{}"],
+        "preempted": ["sbatch", "-purgent", "-N2", "-wn3,n4", "--exclusive", "--time=1", "-o/dev/null", "--wrap=sleep 1"],
+    }
+    deadline = time.monotonic() + PATIENCE_S
+    while deeds:
+        assert time.monotonic() < deadline, told(runs)
+        for name in [name for name in deeds if runs[name].going()]:
+            done = cluster.run([word.format(runs[name].job) for word in deeds.pop(name)])
+            assert done.returncode == 0, done.stderr
+        time.sleep(0.1)
+
+
+def ended(runs: dict[str, Run]) -> bool:
+    for run in runs.values():
+        if run.states[-1:] == [] or run.states[-1] not in ENDED:
+            run.follow(f"{run.job}_3" if run.name == "array" else run.job)
+    return all(run.states[-1] in ENDED for run in runs.values())
+
+
+def told(runs: dict[str, Run]) -> str:
+    return "\n".join(f"{run.name}: {run.states} {run.numbers('runs.0')}\n{run.read('out')}" for run in runs.values())
+
+
+@pytest.mark.parametrize("name", ["usr2", "b_usr1", "warned", "limit", "array", "het"])
+def test_p78_p82_p84_p85_a_job_whose_time_runs_out_goes_on_from_its_step(runs: dict[str, Run], name: str) -> None:
+    """By Slurm's signal to the steps or to the batch script, by slaunch's own warning, by the limit itself, or by hand."""
+    run = runs[name]
+    run.exactly_once(2)
+    assert run.states[-1] == "COMPLETED", run.read("out")
+    assert run.ledger(f"{run.job}_3" if name == "array" else "") == {"timeout": len(run.numbers("runs.0")) - 1}
+    saved = run.numbers("saved.0")
+    reasons = {"usr2": "SIGUSR2", "b_usr1": "SIGUSR1", "warned": "time", "limit": "stop"}
+    assert saved[0][2] == reasons.get(name, "SIGUSR2")
+    assert "queue:  the job goes back into the queue (1. time at the time limit)" in run.read("out")
+    if name in ("usr2", "warned"):
+        assert 0 < float(saved[0][3]) < 60, "the time left is known"
+    if name == "limit":
+        assert "reason: the job reached its time limit of" in run.read("out")
+
+
+def test_p86_p88_a_preempted_job_and_a_requeued_one_go_on_from_their_step(runs: dict[str, Run]) -> None:
+    for name, counts, words in (
+        ("preempted", {"preempt": 1}, "the job was preempted; Slurm has put it back into the queue"),
+        ("requeued", {"other": 1}, "the job was put back into the queue"),
+    ):
+        run = runs[name]
+        run.exactly_once(2)
+        assert run.states[-1] == "COMPLETED", run.read("out")
+        assert len(run.numbers("runs.0")) == 2
+        assert run.ledger() == counts
+        assert f"queue:  {words}" in run.read("out")
+        assert "Traceback" not in run.read("out")
+
+
+def test_p82_scancel_is_final_and_workers_can_save(runs: dict[str, Run]) -> None:
+    run = runs["cancelled"]
+    assert run.states[-1] == "CANCELLED"
+    assert run.numbers("saved.0")[0][2] == "stop"
+    assert "reason: the job was cancelled" in run.read("out")
+    assert run.ledger() == {}
+
+
+def test_p78_p83_a_sigterm_to_the_batch_script_ends_the_job_in_good_order(runs: dict[str, Run]) -> None:
+    """With srun in the script's place it would kill the workers at once. Nothing follows: it may have been anybody's wish."""
+    run = runs["b_term"]
+    assert run.states[-1] == "FAILED"
+    assert run.numbers("saved.0")[0][2] == "stop"
+    assert "stopped by SIGTERM (exit code 143)" in run.read("out")
+    assert run.ledger() == {}
+
+
+def test_p87_a_program_that_fails_goes_back_as_often_as_asked_for(runs: dict[str, Run]) -> None:
+    run = runs["crashes"]
+    assert run.states[-1] == "FAILED"
+    assert run.facts["ExitCode"] == "7:0"
+    assert len(run.numbers("runs.0")) == 2
+    assert run.ledger() == {"failure": 1}
+    assert "queue:  no requeue: all 1 after a failure are used up" in run.read("out")
