@@ -50,15 +50,17 @@ class Gauges:
         order: what to sample; None = nothing.
         env: the sampler's environment.
         spared: has the sampler's process id while it runs: it is no worker's.
+        refused: called once if no driver answers.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - one of each
         self,
         workers: Callable[[], Iterable[Worker]],
         selector: selectors.BaseSelector,
         order: Order | None,
         env: Mapping[str, str],
         spared: set[int],
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
         self.due = inf if order is None else 0.0
         self._workers = workers
@@ -66,6 +68,7 @@ class Gauges:
         self._order = order
         self._env = env
         self._spared = spared
+        self._refused = refused
         self._sampling: Sampling | None = None
         self._listening = False
 
@@ -114,7 +117,12 @@ class Gauges:
             self._sampling.close()
 
     def _read(self) -> None:
-        if self._sampling is not None and not self._sampling.read() and self._listening:
+        if self._sampling is None:
+            return
+        answered, lives = self._sampling.answered, self._sampling.read()
+        if answered and not self._sampling.answered:
+            self._refused()
+        if not lives and self._listening:
             self._selector.unregister(self._sampling.descriptor)
             self._spared.discard(self._sampling.pid)
             self._listening = False

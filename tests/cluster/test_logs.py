@@ -28,7 +28,7 @@ slaunch --nproc-per-node 2 --tee all --tee-limit 400 --status-interval 0.5 --log
 """
 
 
-def test_f319_tee_over_all_nodes_and_status_from_the_login_node(cluster: Cluster) -> None:
+def test_f319_w47_tee_over_all_nodes_and_status_from_the_login_node(cluster: Cluster) -> None:
     place = folder_in(cluster.scratch)
     with open(f"{place}/x.py", "w") as file:
         file.write(WORKER)

@@ -29,6 +29,8 @@ MIB = 1 << 20
 STRANGER = -1
 """Rank of a process that is no worker's."""
 LONGEST_WAIT_ROUNDS = 60
+NO_METER = "none"
+"""What the starter reads where no driver answers."""
 DEVICES = "index,uuid,driver_version,name,gpu_serial,display_active,display_mode"
 PROCESSES = "pid,process_name,gpu_uuid,gpu_name,used_memory"
 SAMPLES = "index,utilization_gpu,memory_total,memory_used,memory_free,timestamp"
@@ -211,9 +213,10 @@ def parent(pid: int) -> int:
 
 
 def run(order: Order, stop: int = 0) -> int:
-    """Sample until descriptor `stop` ends; the exit code. Devices without a meter leave no files."""
+    """Sample until descriptor `stop` ends; the exit code. Devices without a meter leave no files, only a word to the starter."""
     meter = open_meter(order.devices, View({}, order.root))
     if meter is None:
+        print(NO_METER, flush=True)
         return 0
     try:
         Sampler(order, meter, sys.stdout).run(stop)

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 
-from slaunch.node.devices.sampler import Order
+from slaunch.node.devices.sampler import NO_METER, Order
 
 
 class Sampling:
@@ -17,6 +17,7 @@ class Sampling:
         pid: its process id.
         descriptor: readable when it has told something, or has ended.
         peaks: the most bytes of device memory that each worker has held, by rank.
+        answered: no driver has refused.
     """
 
     def __init__(self, order: Order, env: Mapping[str, str]) -> None:
@@ -26,6 +27,7 @@ class Sampling:
         os.set_blocking(self._outer, False)
         os.set_blocking(self.descriptor, False)
         self.peaks: dict[int, int] = {}
+        self.answered = True
         self._rest = b""
         argv = order.command()
         files = [(os.POSIX_SPAWN_DUP2, inner, 0), (os.POSIX_SPAWN_DUP2, told, 1)]
@@ -56,6 +58,9 @@ class Sampling:
             return True
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
+            if line == NO_METER.encode():
+                self.answered = False
+                continue
             rank, count = line.split()
             self.peaks[int(rank)] = int(count)
         return bool(data)

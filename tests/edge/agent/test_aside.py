@@ -71,6 +71,18 @@ def test_w10_peaks_of_a_failed_job(tmp_path: Path) -> None:
 # -- devices ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("devices", [[], [GPU]], ids=["no devices", "no driver"])
+def test_samples_that_were_asked_for_and_cannot_be_are_told_once(tmp_path: Path, devices: list[dict[str, Any]]) -> None:
+    said = "--device-log yes: no driver of devices answers here"
+    worker = [shell(UNTIL_TOLD.format(tmp_path))]
+    with Job(tmp_path, [worker, worker], devices=devices, options={"device_log": "yes"}) as job:
+        for node in (0, 1):
+            wait_for(lambda node=node: said in job.text(f"logs/agent.{node}.jsonl"), f"the remark of node {node}")  # type: ignore[misc]
+        (tmp_path / "stop").touch()
+        assert job.wait() == [0, 0]
+        assert job.text("err.0").count(said) == 1
+
+
 def test_f11_f146_f148_w10_devices_are_sampled_and_peaks_reported(tmp_path: Path, driver: dict[str, Any]) -> None:
     with Job(tmp_path, [[shell(f"echo $$ >{tmp_path}/held; {UNTIL_TOLD.format(tmp_path)}")]], **driver) as job:
         wait_for(lambda: seen(job, 0), "a sample with the worker's memory")

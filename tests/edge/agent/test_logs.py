@@ -24,7 +24,7 @@ def test_f135_one_log_file_for_each_rank_with_output_and_errors(tmp_path: Path) 
     with Job(tmp_path, [[shell("echo out; echo err >&2")] * 2, [shell("echo other")]]) as job:
         assert job.wait() == [0, 0]
         logs = [name for name in sorted(os.listdir(job.log_dir)) if not name.startswith("agent.")]
-        assert logs == ["workerlog.0", "workerlog.1", "workerlog.2"]
+        assert logs == ["status.json", "workerlog.0", "workerlog.1", "workerlog.2"]
         assert (job.log(1), job.log(2)) == ("out\nerr\n", "other\n")
 
 

@@ -46,7 +46,7 @@ def writer_of(job: Job) -> int:
 # -- files --------------------------------------------------------------------------------------------------------
 
 
-def test_f141_w47_fast_printers_lose_no_line_with_timestamps_and_tee(tmp_path: Path) -> None:
+def test_f141_w47_w48_fast_printers_lose_no_line_with_timestamps_and_tee(tmp_path: Path) -> None:
     options = {"log_timestamps": True, "tee": [0, 1]}
     with Job(tmp_path, [[lines(FAST), lines(FAST)]], options=options) as job:
         assert job.wait() == [0]
@@ -76,7 +76,7 @@ def test_output_and_errors_apart_and_the_report_has_the_errors(tmp_path: Path) -
         assert (first["tail"], first["log"]) == (["trouble"], f"{job.log_dir}/workerlog.0.err")
 
 
-def test_rotation_keeps_whole_lines_and_the_console_follows(tmp_path: Path) -> None:
+def test_w48_rotation_keeps_whole_lines_and_the_console_follows(tmp_path: Path) -> None:
     options = {"log_max_bytes": 10_000, "log_keep": 3}
     with Job(tmp_path, [[lines(5000)]], options=options) as job:
         assert job.wait() == [0]
@@ -171,7 +171,7 @@ def test_the_process_that_writes_the_logs_is_killed_and_another_one_goes_on(tmp_
 # -- the console --------------------------------------------------------------------------------------------------
 
 
-def test_f319_the_first_nodes_console_has_all_nodes_lines(tmp_path: Path) -> None:
+def test_f319_w47_the_first_nodes_console_has_all_nodes_lines(tmp_path: Path) -> None:
     commands = [[shell("echo a; printf 'b \\377'")], [shell("echo c")], [shell("printf '10 %%\\r20 %%'")]]
     with Job(tmp_path, commands, options={"tee": [-1]}) as job:
         assert job.wait() == [0, 0, 0]
@@ -185,7 +185,7 @@ def test_f319_without_a_limit_each_node_shows_its_own_lines(tmp_path: Path) -> N
         assert (job.text("out.0"), job.text("out.1")) == ("[0] a\n", "[1] c\n")
 
 
-def test_other_nodes_lines_are_shown_while_they_run_and_only_those_that_match(tmp_path: Path) -> None:
+def test_w47_other_nodes_lines_are_shown_while_they_run_and_only_those_that_match(tmp_path: Path) -> None:
     worker = until_told(tmp_path, "print('epoch 1'); print('noise')")
     with Job(tmp_path, [[worker], [worker]], options={"tee": [0, 1], "tee_match": "epoch [0-9]"}) as job:
         wait_for(lambda: sorted(job.text("out.0").splitlines()) == ["[0] epoch 1", "[1] epoch 1"], "the lines of both nodes")
@@ -195,7 +195,7 @@ def test_other_nodes_lines_are_shown_while_they_run_and_only_those_that_match(tm
         assert "noise" not in job.text("out.0")
 
 
-def test_a_limit_holds_over_all_nodes(tmp_path: Path) -> None:
+def test_w47_a_limit_holds_over_all_nodes(tmp_path: Path) -> None:
     with Job(tmp_path, [[lines(3000)], [lines(3000)]], options={"tee": [-1], "tee_limit": 10}) as job:
         assert job.wait() == [0, 0]
         shown = job.text("out.0").splitlines()

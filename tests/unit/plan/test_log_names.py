@@ -19,7 +19,7 @@ def test_f135_as_paddle_names_them_unless_the_user_says_otherwise() -> None:
     assert names(tee_stream="err") == ("workerlog.3", "workerlog.3.err")
 
 
-def test_the_users_names() -> None:
+def test_f320_w48_the_users_names() -> None:
     assert names(log_name="{host}/{local_rank}-{rank:04d}.{attempt}", attempt=2) == ("n2/1-0003.2", "")
     assert names(log_name="{job}.{role}.{node}.{rank}") == ("job7.worker.1.3", "")
 
