@@ -9,7 +9,8 @@ from typing import NoReturn
 
 from slaunch.agent.attempts import Again
 from slaunch.agent.memory import Memory
-from slaunch.agent.policy import restarts
+from slaunch.agent.phases import Phases, began
+from slaunch.agent.policy import active_of, policy_of, restarts
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
@@ -18,8 +19,10 @@ from slaunch.allocation.enclosing import restarts as scheduler_restarts
 from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
+from slaunch.clock import wall_s
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
+from slaunch.jobs import LOGS, Run
 from slaunch.node.files import problem
 from slaunch.node.health import Health, Subject, scratch
 from slaunch.node.health import look as look_at_health
@@ -41,8 +44,9 @@ from slaunch.rendezvous.values import Membership
 from slaunch.report.reason import with_reason
 from slaunch.selfcall import own_command
 
-LOGS = "slaunch-logs"
-"""Where logs go unless the user says otherwise: one folder per job below it, in the working directory."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.node.stage import Place
 
 
 def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int:
@@ -56,13 +60,15 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
     Raises:
         SlaunchError: for everything that keeps the workers from starting.
     """
+    phases = Phases(env)
     standing = current(read(env, options.scheduler, os.uname().nodename))
     standing, options = heed(standing, options)
+    phases.mark("allocation")
     for warning in standing.allocation.warnings:
         say(standing, f"note: {warning}")
     if isinstance(standing, Shell):
         return start_step(standing, options, env, args)
-    return run_task(standing, options, env)
+    return run_task(standing, options, env, phases)
 
 
 def current(standing: Task | Shell) -> Task | Shell:
@@ -85,7 +91,7 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
     call = start_call(shell, env, (*own_command(sys.argv[0]), *args), options.step_args)
     # srun hands its environment to all tasks; mpirun may hand it only to those on this node
     secret = {VARIABLE: fresh_text()} if call.argv[0] == "srun" else {}
-    call = replace(call, env={**call.env, **secret})
+    call = replace(call, env={**call.env, **secret, **began(env)})
     try:
         if options.requeue and call.argv[0] == "srun":
             from slaunch.slurm.batch import run_step
@@ -100,7 +106,7 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
         ) from None
 
 
-def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
+def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phases) -> int:
     """Meet the other tasks, agree on the plan, and run this task's part of it."""
     for line in remarks(options):
         say(task, line)
@@ -109,19 +115,43 @@ def run_task(task: Task, options: Options, env: Mapping[str, str]) -> int:
     facts, reserved = look(env, replace(options, log_dir=folder_to_check(options, task.allocation)))
     facts = replace(facts, problems=(*facts.problems, *claims(task, options)))
     options = replace(options, node_rank=own_number(facts, options))
+    phases.mark("node")
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
-        plan = plan_for(meeting.membership, options, task.allocation, env)
+        phases.mark("rendezvous")
+        plan = plan_for(first_of(meeting.membership, options), options, task.allocation, env)
         check_met(len(plan.nodes), options)
+        phases.mark("plan")
         meeting.agree(plan.digest)
-        for note in notes_of(plan):
+        phases.mark("agreement")
+        for note in (*notes_of(plan), *waiting(plan, meeting.membership)):
             say(task, f"note: {note}")
         if plan.layout == "task":
+            if options.stage:
+                raise PlanError(
+                    "make copies with --stage",
+                    "several tasks on a node, which become its workers: nobody is left to remove copies",
+                    "start one task on each node (srun --ntasks-per-node=1), or slaunch in the batch script",
+                )
+            if options.spares:
+                say(task, "note: --spares: no effect, tasks are workers; start one task on each node")
             if options.max_restarts:
                 say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         further = again(plan, meeting.membership, facts, options, task.allocation, env) if restarts(options) else None
-        return supervise(plan, meeting, reserved, options, env, facts.devices, further)
+        card = card_of(plan, task.allocation, env)
+        with copies(task, plan, meeting, options):
+            return supervise(plan, meeting, reserved, options, env, facts.devices, further, card, phases)
+
+
+def copies(task: Task, plan: Plan, meeting: Meeting, options: Options) -> Place | Meeting:
+    """The copies that the user wants on this node's own disk, to be removed in the end; the meeting itself, which may end twice,
+    where none are wanted."""
+    if not options.stage:
+        return meeting
+    from slaunch.staging import staged
+
+    return staged(task, plan, meeting, options, lambda line: say(task, line))
 
 
 def remarks(options: Options) -> tuple[str, ...]:
@@ -162,6 +192,22 @@ def own_number(facts: NodeFacts, options: Options) -> int:
     return options.ips.index(own) if own in options.ips else -1
 
 
+def first_of(membership: Membership, options: Options) -> Membership:
+    """Who takes part in the first attempt: where an agent is on each node, maybe not all of them."""
+    facts = membership.facts
+    if len({each.machine for each in facts}) < len(facts):
+        return membership
+    active = active_of(len(facts), options)
+    return replace(membership, facts=facts[:active], rank=min(membership.rank, active - 1))
+
+
+def waiting(plan: Plan, membership: Membership) -> tuple[str, ...]:
+    """A note on the nodes that wait."""
+    hosts = [facts.host for facts in membership.facts[len(plan.nodes) :]] if plan.layout == "agent" else []
+    many = f"{len(hosts)} nodes wait" if len(hosts) > 1 else "a node waits"
+    return (f"{many} to take the place of a lost one: {', '.join(hosts[:8])}",) if hosts else ()
+
+
 def plan_for(  # noqa: PLR0917 - the stages' values
     membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str], job: str = "", attempt: int = 0
 ) -> Plan:
@@ -192,6 +238,7 @@ def again(  # noqa: PLR0917 - the stages' values
         lambda members, attempt: plan_for(members, options, allocation, env, plan.job, attempt),
         lambda made, index: crew(made, index, env, options),
         health_of(own, plan.log_dir, env) if options.health_check else None,
+        policy_of(options, 0.0, len(plan.nodes)),
     )
 
 
@@ -204,6 +251,15 @@ def health_of(own: NodeFacts, log_dir: str, env: Mapping[str, str]) -> Callable[
 def job_name(options: Options, allocation: Allocation) -> str:
     """The user's name for the job, else job and step as the scheduler numbers them, else ""."""
     return options.job_id or ".".join(part for part in (allocation.job, allocation.step) if part)
+
+
+def card_of(plan: Plan, allocation: Allocation, env: Mapping[str, str]) -> Run:
+    """The run as it is written down where it can be found by its job id."""
+    first = plan.nodes[0]
+    id = ".".join(part for part in (allocation.job, allocation.step) if part) or plan.job
+    cluster = env.get("SLURM_CLUSTER_NAME", "")
+    began_s, size = wall_s(), (len(plan.nodes), plan.world)
+    return Run(id, plan.log_dir, plan.job, cluster, first.host, os.getpid(), began_s, allocation.restarts, *size)
 
 
 def folder_to_check(options: Options, allocation: Allocation) -> str:
@@ -221,16 +277,20 @@ def supervise(  # noqa: PLR0917 - the stages' values
     env: Mapping[str, str],
     devices: tuple[Device, ...],
     further: Again | None,
+    card: Run,
+    phases: Phases,
 ) -> int:
     """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
-    node = plan.nodes[meeting.membership.rank]
-    specs = crew(plan, node.index, env, options)
+    own, hosts = meeting.membership.rank, tuple(facts.host for facts in meeting.membership.facts)
+    specs = crew(plan, own, env, options) if own < len(plan.nodes) else ()
+    if own == 0:
+        show(plan, specs, options)
     star = meeting.star()
     reserved.release()
     job, restarts = slurm_job(env) if options.requeue else "", scheduler_restarts(env)
-    if job and node.index == 0:
+    if job and own == 0:
         begin_ledger(ledger(options, job), job, restarts)
-    report = run(plan, node.index, specs, star, env, options, devices, further)
+    report = run(plan, own, specs, star, env, options, devices, further, card, phases, hosts)
     return conclude(report, options, env, job, restarts) if report.speaks else report.code
 
 
@@ -272,6 +332,21 @@ def begin_ledger(path: str, job: str, restarts: int) -> None:
     failed = requeue.write(path, requeue.at_start(requeue.read(path, job), job, restarts))
     if failed:
         print(f"slaunch: note: {failed}", file=sys.stderr, flush=True)
+
+
+def show(plan: Plan, specs: Sequence[WorkerSpec], options: Options) -> None:
+    """The first worker's variables, for who wants to see everything; and the older launcher's file."""
+    if not (options.legacy or options.log_level == "debug"):
+        return
+    from slaunch.report.legacy import table, write_endpoints
+
+    for line in table(min((spec for spec in specs if not spec.first), key=lambda spec: spec.rank)):
+        print(f"slaunch: {line}", file=sys.stderr)
+    if options.legacy:
+        try:
+            write_endpoints(plan)
+        except OSError as error:  # the workers' own files will tell, if they cannot be written either
+            print(f"slaunch: note: no list of endpoints in {plan.log_dir}: {error.strerror}", file=sys.stderr)
 
 
 def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoReturn:

@@ -13,12 +13,14 @@ from slaunch.agent.crew import Crew
 from slaunch.agent.errand import Errand
 from slaunch.agent.events import Event, MakePlan, Planned, Prepare, Prepared, Started, StartFailed
 from slaunch.agent.journal import Journal
+from slaunch.agent.policy import Policy
 from slaunch.agent.progress import Progress
+from slaunch.agent.seats import number_of
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
 from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
-from slaunch.frozen import asdict, dataclass, replace
+from slaunch.frozen import asdict, dataclass, field, replace
 from slaunch.node.health import Health
 from slaunch.node.ports import Reserved
 from slaunch.node.values import Problem
@@ -49,6 +51,8 @@ class Again:
     specs: Callable[[Plan, int], tuple[WorkerSpec, ...]]
     health: Callable[[], Health] | None = None
     """Looks at this node's health; may hang. None where the user does not want it."""
+    policy: Policy = field(default_factory=Policy)
+    """With how many nodes."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,9 @@ class Attempts:
         self._desk.journal.note("ended", attempt=action.attempt - 1, outcome=action.verdict.outcome)
         self.earlier = (*self.earlier, self._ended(action.attempt - 1, action.verdict))
         if action.leads:
-            self._desk.aside.announce(f"{what_ended(action.verdict)}; {what_follows(action)}")
+            assert self._again is not None
+            nodes = number_of(len(action.members), self._again.policy)
+            self._desk.aside.announce(f"{what_ended(action.verdict)}; {what_follows(action, nodes)}")
         self._number, self.members = action.attempt, action.members
         self._desk.crew.renew(action.attempt)
         self._desk.console.seal()
@@ -205,11 +211,13 @@ class Attempts:
 
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:
-    """The worker, told of its place in the attempt before."""
-    ranks = before.plan.nodes[before.place].ranks if before.place != NO_PLACE else ()
-    if spec.first or spec.local_rank >= len(ranks):
+    """The worker, told of its place in the attempt before, if its node had one, and of that attempt's size."""
+    if spec.first:
         return spec
-    own = {"SLAUNCH_PREVIOUS_RANK": str(ranks[spec.local_rank]), "SLAUNCH_PREVIOUS_WORLD_SIZE": str(before.plan.world)}
+    ranks = before.plan.nodes[before.place].ranks if before.place != NO_PLACE else ()
+    own = {"SLAUNCH_PREVIOUS_WORLD_SIZE": str(before.plan.world)}
+    if spec.local_rank < len(ranks):
+        own["SLAUNCH_PREVIOUS_RANK"] = str(ranks[spec.local_rank])
     return replace(spec, set_env={**spec.set_env, **own}, origins={**spec.origins, **dict.fromkeys(own, "slaunch")})
 
 
@@ -232,7 +240,7 @@ def what_ended(verdict: Verdict) -> str:
     return f"lost {named}"
 
 
-def what_follows(action: Prepare) -> str:
-    """What happens next."""
+def what_follows(action: Prepare, nodes: int) -> str:
+    """What happens next, on how many nodes if all are fit."""
     wait = f" in {action.delay_s:g} s" if action.delay_s else ""
-    return f"attempt {action.attempt} starts{wait} on {len(action.members)} node{'s' if len(action.members) > 1 else ''}"
+    return f"attempt {action.attempt} starts{wait} on {nodes} node{'s' if nodes > 1 else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slaunch.agent.messages import Message
+from slaunch.agent.messages import Follows, Message
 from slaunch.agent.values import Failure, Look, Stuck, Verdict
 from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
@@ -119,6 +119,15 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Arrived:
+    """A node wants to take part in the running job; `token`: what it is called until it has an index; `card`: see `Joined`."""
+
+    token: int
+    host: str
+    card: str
+
+
+@dataclass(frozen=True)
 class EndKnown:
     """The scheduler has said how many seconds the job has left; inf = it has no limit. The hub's agent alone asks."""
 
@@ -144,6 +153,7 @@ Event = (
     | Prepared
     | Planned
     | Started
+    | Arrived
     | EndKnown
     | Tick
 )
@@ -241,6 +251,30 @@ class StartWorkers:
 
 
 @dataclass(frozen=True)
+class Enrol:
+    """Agent `index` belongs to the job from now on; see `Joined`."""
+
+    index: int
+    host: str
+    card: str
+
+
+@dataclass(frozen=True)
+class Admit:
+    """Let the node `token` that has arrived know that it is agent `index`, and where the job stands.
+
+    Attributes:
+        follows: what it has to know of the attempt that runs or is prepared.
+        peers: all agents that are there, the new one included.
+    """
+
+    token: int
+    index: int
+    follows: Follows
+    peers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Blame:
     """Nodes that have shown a fault, and which: tell the user, and remember it for later jobs."""
 
@@ -267,6 +301,8 @@ Action = (
     | Prepare
     | MakePlan
     | StartWorkers
+    | Enrol
+    | Admit
     | Blame
     | Finish
 )

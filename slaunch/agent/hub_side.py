@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 from math import inf
 
-from slaunch.agent import asking, renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Blame, EndKnown, Event, TellAll, Tick
+from slaunch.agent import asking, joining, renewal
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
     Decided,
+    Follows,
     Heard,
     Message,
     NodeEnded,
@@ -22,8 +23,8 @@ from slaunch.agent.messages import (
     StopWorkers,
     WorkerFailed,
 )
-from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, program_signal
-from slaunch.agent.policy import Policy, Record
+from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, Node, program_signal
+from slaunch.agent.policy import COMPLETE, Policy, Record, shifted
 from slaunch.agent.values import Failure, Look, Lost, Stopped, Verdict
 from slaunch.agent.verdict import KEPT, Findings, decide, earliest, is_settled, odd_ones
 from slaunch.frozen import dataclass, field, replace
@@ -31,6 +32,8 @@ from slaunch.node.values import Problem
 
 SOONER_S = 0.25
 """A new order to stop goes out only if it shortens the deadline by this much: many agents pass on one signal."""
+UNHEARD_FENCES = 4.0
+"""Who has not come to a new hub may have heard the old one until its loss, and gives it up three times `fence_s` later."""
 SETTLE_S = 0.3
 """How long a death by a stop signal waits for its explanation: the scheduler signals workers and agents alike, in any order."""
 
@@ -41,6 +44,7 @@ class Hub:
 
     Attributes:
         hosts: host names by node.
+        index: this node.
         grace_s: seconds between the request to stop and SIGKILL.
         pending: nodes whose workers have not all ended, as far as is known.
         found: what has been heard.
@@ -56,13 +60,18 @@ class Hub:
             and `all_clients` all of them.
         policy, record: when to start anew, and what that depends on.
         attempt, members: number of this attempt, and its nodes.
+        seats: nodes of the last attempt that ran, in their order.
+        agents: those that stood together when the last attempt was prepared: `agent.quorum` counts them.
         gone: nodes whose agents are lost for good.
+        dead: those of them whose process has certainly ended.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.
+        fence_at: when the workers of nodes that have not come to this hub have ended, monotonic.
         asking: requests to save, and the end of the job's time.
         stop_signal: what workers get when slaunch is asked to stop; see `Node`.
         standby: nodes that are there and wait, as they take no part in this attempt.
         past: faults that nodes have shown: node and time (monotonic).
+        newcomers: nodes that have come to the running job, and wait.
     """
 
     hosts: tuple[str, ...]
@@ -82,13 +91,19 @@ class Hub:
     record: Record = field(default_factory=Record)
     attempt: int = 0
     members: tuple[int, ...] = ()
+    seats: tuple[int, ...] = ()
+    agents: tuple[int, ...] = ()
+    index: int = 0
     gone: frozenset[int] = frozenset()
+    dead: frozenset[int] = frozenset()
+    fence_at: float = -inf
     progress: int = -1
     coming: renewal.Coming | None = None
     asking: asking.Asking = field(default_factory=asking.Asking)
     stop_signal: int = signal.SIGTERM
     standby: frozenset[int] = frozenset()
     past: tuple[tuple[int, float], ...] = ()
+    newcomers: joining.Newcomers = field(default_factory=joining.Newcomers)
 
 
 Result = tuple[Hub, tuple[Action, ...]]
@@ -99,20 +114,27 @@ def step(hub: Hub, event: Event, now: float) -> Result:
     if hub.decided is not None:
         return hub, ()
     match event:
-        case AgentSaid(sender, message, offset_s):
-            return hear(hub, sender, message, offset_s, now)
+        case AgentSaid():
+            return on_said(hub, event, now)
         case AgentGone(index, why, time_s):
             return on_gone(hub, index, why, time_s, now)
+        case Arrived():
+            return joining.arrived(hub, event, now)
         case EndKnown(left_s):
             return asked(hub, asking.on_end_known(hub.asking, left_s, now))
-        case Tick():
-            return on_tick(hub, now)
-    return hub, ()
+    return on_tick(hub, now) if isinstance(event, Tick) else (hub, ())
 
 
 def asked(hub: Hub, result: asking.Result) -> Result:
     """What comes of a request to save, or of news of the job's end."""
     return replace(hub, asking=result[0]), result[1]
+
+
+def on_said(hub: Hub, event: AgentSaid, now: float) -> Result:
+    """A node says something; one that an earlier hub had lost only that it is done."""
+    if event.sender in hub.gone:
+        return on_return(hub, event.sender, event.message), ()
+    return hear(hub, event.sender, event.message, event.offset_s, now)
 
 
 def hear(hub: Hub, sender: int, message: Message, offset_s: float, now: float) -> Result:  # noqa: PLR0911 - one line per message
@@ -145,7 +167,66 @@ def hear_more(hub: Hub, sender: int, message: Message, offset_s: float, now: flo
             return on_ready(hub, sender, message, offset_s, now)
         case PlanMade():
             return on_plan(hub, sender, message, now)
+        case Follows():
+            return on_follows(hub, message, now), ()
     return hub, ()
+
+
+def inherit(hub: Hub, node: Node, proven: bool, now: float) -> Hub:
+    """The hub that takes the place of a lost one: all nodes stop already, and tell it what they had told the old one.
+
+    Args:
+        hub: as it would have been in the beginning.
+        node: this agent's node, as it stands.
+        proven: the old hub has certainly ended.
+        now: monotonic seconds.
+    """
+    lost = node.orphaned
+    assert lost is not None
+    stop_by, old = now + node.grace_s, frozenset({lost.node})
+    hub = replace(
+        hub,
+        hosts=node.hosts,
+        pending=frozenset(node.agents) - old,
+        found=Findings(lost=(lost,), gone=1),
+        stop_by=stop_by,
+        deadline=stop_by + LEFTOVER_S + KILL_S + ANSWER_S / 2,
+        clients=frozenset(),
+        gone=old,
+        fence_at=now + UNHEARD_FENCES * hub.policy.fence_s,
+        dead=old if proven else frozenset(),
+    )
+    return standing(hub, Follows(node.attempt, node.agents, node.members, node.record))
+
+
+def standing(hub: Hub, known: Follows) -> Hub:
+    """The hub with what a node knows of the last attempt."""
+    gone = (hub.gone.union(range(len(hub.hosts))) - frozenset(known.agents) | hub.gone) - {hub.index}
+    standby = frozenset((*known.agents, hub.index)).difference(known.members, gone)
+    return replace(
+        hub,
+        attempt=known.attempt,
+        agents=known.agents,
+        members=known.members,
+        seats=known.members,
+        record=known.record,
+        standby=standby,
+        gone=gone,
+    )
+
+
+def on_return(hub: Hub, sender: int, message: Message) -> Hub:
+    """A node that an earlier hub had lost has come to this one. Once nothing of its workers is left it waits with the others."""
+    if not isinstance(message, NodeEnded):
+        return hub
+    return replace(hub, gone=hub.gone - {sender}, standby=hub.standby | {sender})
+
+
+def on_follows(hub: Hub, message: Follows, now: float) -> Hub:
+    """A node has come; it may know of a later attempt, on which the old hub was at work."""
+    if message.attempt <= hub.attempt:
+        return hub
+    return standing(hub, replace(message, record=shifted(message.record, now)))
 
 
 def on_tick(hub: Hub, now: float) -> Result:
@@ -156,10 +237,18 @@ def on_tick(hub: Hub, now: float) -> Result:
         found = replace(hub.found, expired=True)
         return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
     if now >= warn_at(hub):
-        return asked(hub, asking.on_time(hub.asking, hub.hosts[0], hub.limit_at, now))
+        return asked(hub, asking.on_time(hub.asking, hub.hosts[hub.index], hub.limit_at, now))
     if hub.coming is not None:
         return renewal.maybe_begin(hub, now)
+    if now >= joining.due_at(hub):
+        return grow(hub, now)
     return maybe_hung(hub, now)
+
+
+def grow(hub: Hub, now: float) -> Result:
+    """Nodes have come: their attempt follows when all workers have ended."""
+    hub, actions, stops = joining.make_room(hub)
+    return renewal.also(actions, order_stop(hub, signal.SIGTERM, hub.grace_s, now) if stops else (hub, ()))
 
 
 def warn_at(hub: Hub) -> float:
@@ -178,7 +267,7 @@ def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float)
 
 def stop_for(hub: Hub, problem: Problem, now: float) -> Result:
     """Everybody stops: another attempt cannot be made."""
-    found = replace(hub.found, problems=((hub.hosts[0], problem),))
+    found = replace(hub.found, problems=((hub.hosts[hub.index], problem),))
     return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
 
 
@@ -263,13 +352,18 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
 
 
 def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:
-    """An agent is gone. Once its workers have ended well, that harms nobody in this attempt."""
+    """An agent is gone. Once its workers have ended well, that harms nobody in this attempt.
+
+    If too many are gone this hub may be the one that is cut off, and the others go on soon: then no worker gets any grace.
+    """
     hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index})
-    if index not in hub.pending:
+    alone = renewal.is_cut_off(hub)
+    if index not in hub.pending and not alone:
         return hub, ()
     lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], why, time_s))
     found = replace(hub.found, lost=lost, gone=hub.found.gone + 1)
-    hub, actions = order_stop(replace(hub, found=found, pending=hub.pending - {index}), signal.SIGTERM, hub.grace_s, now)
+    hub = replace(hub, found=found, pending=hub.pending - {index})
+    hub, actions = order_stop(hub, signal.SIGTERM, 0.0 if alone else hub.grace_s, now)
     hub, more = maybe_decide(hub, now)
     return hub, actions + more
 
@@ -294,6 +388,8 @@ def on_deadline(hub: Hub, now: float) -> Result:
 
 def give_verdict(hub: Hub, now: float) -> Result:
     """Decide, and have everybody start anew or end."""
+    if hub.progress >= COMPLETE:  # nothing is left to do for those that have come
+        hub = replace(hub, found=replace(hub.found, joined=()))
     verdict = replace(decide(hub.found), asked=hub.asking.asked)
     lost = tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost) if verdict.outcome == "lost" else ()
     blame = (Blame(lost),) if lost else ()

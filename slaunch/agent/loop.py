@@ -6,9 +6,10 @@ import selectors
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 
 from slaunch._failpoint import failpoint
-from slaunch.agent import supervisor
+from slaunch.agent import events, supervisor
 from slaunch.agent.aside import Aside
 from slaunch.agent.attempts import Attempts
 from slaunch.agent.console import Console
@@ -45,7 +46,7 @@ from slaunch.agent.silence import Silence
 from slaunch.agent.telling import Telling
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
-from slaunch.channel.star import Lost, Message, Star
+from slaunch.channel.star import Headless, Item, Lost, Message, Star, Succeeded
 from slaunch.clock import wall_s
 
 IDLE_S = 0.5
@@ -67,7 +68,9 @@ class Loop:
         attempts: Attempts,
         signals: int,
         telling: Telling,
+        lead: Callable[[], None],
     ) -> None:
+        """`lead`: called if this agent becomes the hub."""
         self.state = state
         self.verdict: Verdict | None = None
         self._crew = crew
@@ -78,6 +81,7 @@ class Loop:
         self._aside = aside
         self._attempts = attempts
         self._telling = telling
+        self._lead = lead
         self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
@@ -156,10 +160,19 @@ class Loop:
                 sender = f"{describe(arrived.pid)} of user {arrived.uid}" if arrived.pid else ""
                 self._arrived.append(SignalArrived(arrived.number, sender, wall_s()))
 
-    def _heard(self, item: Message | Lost) -> Event:
-        if isinstance(item, Lost):
-            return AgentGone(item.index, item.why, wall_s())
-        return AgentSaid(item.sender, unpack(item.body), self._star.clock_offset_s(item.sender))
+    def _heard(self, item: Item) -> Event:
+        match item:
+            case Message(sender, body):
+                return AgentSaid(sender, unpack(body), self._star.clock_offset_s(sender))
+            case Lost(index, why):
+                return AgentGone(index, why, wall_s(), item.heir)
+            case Succeeded(index, proven):
+                failpoint("agent.succeeding")
+                if self._star.is_hub:
+                    self._lead()
+                return events.Succeeded(index, proven)
+            case Headless(why):
+                return events.Headless(why)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -194,6 +207,7 @@ class Loop:
                 failpoint("agent.preparing")
                 self._telling.renew()
                 self._silent = False
+                self._star.keep(action.members)
                 self._attempts.prepare(action)
             case MakePlan():
                 failpoint("agent.planning")

@@ -10,6 +10,7 @@
                    Follows                                to a new hub, before all that the old one was told
     hub → spokes   StopWorkers                            everybody stops
                    SaveNow, EndsIn                        workers shall save; the time that the job has left
+                   Joined                                 a node has come to the running job
                    NewAttempt, Ports, Begin               another attempt, instead of the verdict
                    Decided                                the verdict: everybody ends with it
 """
@@ -182,6 +183,15 @@ class PlanMade:
 
 
 @dataclass(frozen=True)
+class Joined:
+    """A node has come to the running job as agent `index`, and waits. `card`: its facts, as at a meeting, in JSON."""
+
+    index: int
+    host: str
+    card: str
+
+
+@dataclass(frozen=True)
 class Begin:
     """All plans are the same: start the workers."""
 
@@ -230,6 +240,7 @@ Message = (
     | Ready
     | Ports
     | PlanMade
+    | Joined
     | Begin
     | Follows
     | Decided
@@ -264,6 +275,7 @@ def _verdict(fields: dict[str, Any]) -> Verdict:
             **fields,
             "first": _failure(fields["first"]) if fields["first"] else None,
             "others": tuple(map(_failure, fields["others"])),
+            "joined": tuple(fields["joined"]),
             "lost": tuple(Lost(**lost) for lost in fields["lost"]),
             "stopped": Stopped(**fields["stopped"]) if fields["stopped"] else None,
             "asked": Stopped(**fields["asked"]) if fields["asked"] else None,
@@ -309,6 +321,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "Ready": lambda fields: Ready(tuple(fields["ports"]), tuple(fields["faults"]), tuple(fields["doubts"])),
     "Ports": lambda fields: Ports(tuple(map(tuple, fields["ports"])), tuple(fields["members"])),
     "PlanMade": lambda fields: PlanMade(**fields),
+    "Joined": lambda fields: Joined(**fields),
     "Begin": lambda fields: Begin(),
     "Decided": lambda fields: Decided(_verdict(fields["verdict"])),
 }

@@ -18,8 +18,10 @@ from slaunch.agent.events import (
     AgentGone,
     AgentSaid,
     Ask,
+    Enrol,
     Event,
     Finish,
+    Headless,
     Kill,
     MakePlan,
     Planned,
@@ -32,6 +34,7 @@ from slaunch.agent.events import (
     Started,
     StartFailed,
     StartWorkers,
+    Succeeded,
     Suspend,
     Sweep,
     Tell,
@@ -47,7 +50,9 @@ from slaunch.agent.messages import (
     ClientsDone,
     Decided,
     EndsIn,
+    Follows,
     Heard,
+    Joined,
     Message,
     NewAttempt,
     NodeEnded,
@@ -61,12 +66,14 @@ from slaunch.agent.messages import (
     StopWorkers,
     WorkerFailed,
 )
+from slaunch.agent.policy import Record, shifted
 from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
 from slaunch.agent.verdict import explains_itself
 from slaunch.errors import AgentLostError
-from slaunch.frozen import dataclass, replace
+from slaunch.frozen import dataclass, field, replace
 
 HUB = 0
+"""The first hub."""
 KILL_S = 10.0
 """How long to wait for killed processes to go; one with much device memory takes seconds to tear down."""
 LEFTOVER_S = 2.0
@@ -83,6 +90,8 @@ HURRY_OTHER_S = 10.0
 
 TAILS = 2
 """How many failed workers of a node the hub hears the last lines of."""
+STOPS = 2
+"""How many signals to stop a new hub hears of."""
 SPOKEN = 4
 """How many workers of a node may explain themselves after they had been told to end: the hub need not hear thousands."""
 
@@ -99,7 +108,7 @@ class Node:
     """State of one node.
 
     Attributes:
-        index, host: which node; `hub_host` is the hub's.
+        index, host: which node; `hub` and `hub_host` are the hub's.
         grace_s: seconds between the request to stop and SIGKILL.
         alive: ranks of its workers that run.
         phase: see the module's picture.
@@ -116,6 +125,11 @@ class Node:
         progress: the furthest step that a worker has told; -1 = none.
         stop_signal: what workers get when slaunch is asked to stop, other than by Ctrl-C; 0 = they only read it.
         abrupt: without the hub the workers are killed at once: the other nodes will go on without this one.
+        stops: what the hub was told of signals to stop.
+        orphaned: the hub is lost, and another one is looked for.
+        hosts: host names by node.
+        attempt, agents, record: what another hub has to know; see `Follows`.
+        members: nodes of this attempt.
     """
 
     index: int
@@ -136,6 +150,14 @@ class Node:
     services: frozenset[int] = frozenset()
     progress: int = -1
     abrupt: bool = False
+    hub: int = HUB
+    stops: tuple[StopAsked, ...] = ()
+    orphaned: Lost | None = None
+    hosts: tuple[str, ...] = ()
+    attempt: int = 0
+    agents: tuple[int, ...] = ()
+    members: tuple[int, ...] = ()
+    record: Record = field(default_factory=Record)
     stop_signal: int = signal.SIGTERM
 
 
@@ -144,7 +166,10 @@ Result = tuple[Node, tuple[Action, ...]]
 
 def step(node: Node, event: Event, now: float) -> Result:
     """The node's next state and what to do, after `event` at `now` (monotonic seconds)."""
-    node, actions = react(node, event, now)
+    if isinstance(event, Succeeded | Headless):
+        node, actions = on_succession(node, event, now)
+    else:
+        node, actions = react(node, event, now)
     return also(actions, maybe_clear(node, now))
 
 
@@ -158,15 +183,15 @@ def react(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - on
         case SignalArrived():
             return on_signal(node, event, now)
         case StartFailed(problem):
-            return also((Tell(HUB, CannotStart(problem)),), stop(node, signal.SIGTERM, node.grace_s, now))
+            return also((Tell(node.hub, CannotStart(problem)),), stop(node, signal.SIGTERM, node.grace_s, now))
         case WorkersSilent(looks):
-            return node, (Tell(HUB, Silent(looks)),)
+            return node, (Tell(node.hub, Silent(looks)),)
         case WorkersHeard():
-            return node, (Tell(HUB, Heard()),)
+            return node, (Tell(node.hub, Heard()),)
         case AgentSaid(message=message):
             return hear(node, message, now)
-        case AgentGone(index, why, time_s) if index == HUB:
-            return on_hub_gone(node, why, time_s, now)
+        case AgentGone() if event.index == node.hub:
+            return on_hub_gone(node, event, now)
         case Tick():
             return on_deadline(node, now) if now >= node.deadline else (node, ())
     return on_prepared(node, event)
@@ -178,9 +203,9 @@ def on_prepared(node: Node, event: Event) -> Result:
         case Started(ranks, services):
             return replace(node, phase="running", alive=ranks, services=services, deadline=inf), ()
         case Prepared(ports, faults, doubts) if node.phase == "waiting":
-            return node, (Tell(HUB, Ready(ports, faults, doubts)),)
+            return node, (Tell(node.hub, Ready(ports, faults, doubts)),)
         case Planned(digest) if node.phase == "waiting":
-            return node, (Tell(HUB, PlanMade(digest)),)
+            return node, (Tell(node.hub, PlanMade(digest)),)
     return node, ()
 
 
@@ -201,12 +226,14 @@ def hear(node: Node, message: Message, now: float) -> Result:
 def hear_more(node: Node, message: Message, now: float) -> Result:
     """What the hub says while another attempt is prepared."""
     match message:
-        case NewAttempt() if node.phase in ("ended", "idle"):
+        case NewAttempt(members=members) if node.phase in ("ended", "idle") and node.index in members:
             return get_ready(node, message, now)
         case Ports(ports, members) if node.phase == "waiting":
             if node.index not in members:  # it is not fit, and may be for a later attempt
-                return replace(node, phase="idle", deadline=inf), ()
-            return node, (MakePlan(ports, members),)
+                node = replace(node, phase="idle", deadline=inf)
+            return replace(node, members=members), (MakePlan(ports, members),)
+        case Joined(index, host, card) if index == len(node.hosts):
+            return replace(node, hosts=(*node.hosts, host)), (Enrol(index, host, card),)
         case Begin() if node.phase == "waiting":
             return node, (StartWorkers(),)
     return node, ()
@@ -216,8 +243,18 @@ def get_ready(node: Node, message: NewAttempt, now: float) -> Result:
     """Another attempt follows: forget this one."""
     patience_s = message.delay_s + WAIT_S
     fresh = Node(node.index, node.host, node.hub_host, node.grace_s, frozenset(), "waiting", now + patience_s)
+    fresh = replace(
+        fresh,
+        hub=node.hub,
+        hosts=node.hosts,
+        attempt=message.attempt,
+        agents=message.members,
+        members=node.members,
+        record=shifted(message.record, now),
+    )
     fresh = replace(fresh, asked_at=node.asked_at, abrupt=node.abrupt)
-    return fresh, (Prepare(message.attempt, message.members, message.delay_s, message.verdict),)
+    leads = node.hub == node.index
+    return fresh, (Prepare(message.attempt, message.members, message.delay_s, message.verdict, leads),)
 
 
 def also(first: tuple[Action, ...], result: Result) -> Result:
@@ -232,10 +269,10 @@ def on_exit(node: Node, event: WorkerExited, now: float) -> Result:
     if event.failure is not None and event.failure.told and (explains_itself(event.failure) or event.rank in node.wanted):
         node = replace(node, spoken=(*node.spoken, event.failure)[:SPOKEN])
     if event.failure is None or event.failure.told:
-        return node, (Tell(HUB, ClientsDone()),) if only_services(node, event.rank) else ()
+        return node, (Tell(node.hub, ClientsDone()),) if only_services(node, event.rank) else ()
     failure = event.failure if len(node.failures) < TAILS else replace(event.failure, tail=())
     node = replace(node, failures=(*node.failures, failure))
-    return also((Tell(HUB, WorkerFailed(failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
+    return also((Tell(node.hub, WorkerFailed(failure)),), stop(node, signal.SIGTERM, node.grace_s, now))
 
 
 def only_services(node: Node, gone: int) -> bool:
@@ -262,7 +299,7 @@ def on_signal(node: Node, event: SignalArrived, now: float) -> Result:
     """Requests to stop go to the hub and to our workers; requests to save to the hub, which has all nodes told the same."""
     stopped = Stopped(event.number, node.index, node.host, event.sender, event.time_s)
     if event.number in SAVE_SIGNALS:
-        return node, (Tell(HUB, SaveAsked(stopped)),)
+        return node, (Tell(node.hub, SaveAsked(stopped)),)
     if event.number in JOB_CONTROL:
         return node, (Suspend() if event.number == signal.SIGTSTP else Resume(),)
     if event.number not in STOP_SIGNALS or node.asked_at <= now < node.asked_at + REPEAT_S:
@@ -270,8 +307,9 @@ def on_signal(node: Node, event: SignalArrived, now: float) -> Result:
     grace_s = node.grace_s
     if now >= node.asked_at:
         grace_s = min(grace_s, HURRY_S.get(signal.Signals(event.number), HURRY_OTHER_S))
-    told = Tell(HUB, StopAsked(stopped, grace_s))
-    return also((told,), stop(replace(node, asked_at=now), program_signal(event.number, node.stop_signal), grace_s, now))
+    told = StopAsked(stopped, grace_s)
+    node = replace(node, asked_at=now, stops=(*node.stops, told)[:STOPS])
+    return also((Tell(node.hub, told),), stop(node, program_signal(event.number, node.stop_signal), grace_s, now))
 
 
 def program_signal(number: int, wish: int) -> int:
@@ -286,8 +324,10 @@ def stop(node: Node, number: int, grace_s: float, now: float) -> Result:
         return replace(node, phase="stopping", stopped=True, deadline=sooner), (SignalWorkers(number),)
     if node.phase in ("stopping", "clearing") and sooner < node.deadline - REPEAT_S:
         return replace(node, stopped=True, deadline=sooner), (SignalWorkers(signal.SIGTERM),)
-    if node.phase in ("waiting", "idle"):
+    if node.phase == "waiting":
         return end(replace(node, stopped=True), now)
+    if node.phase == "idle":  # nobody waits for it
+        return node, ()
     if node.phase == "ended" and not node.stopped:
         return replace(node, stopped=True, deadline=now + answer_s(node)), ()
     return replace(node, stopped=True), ()
@@ -304,16 +344,22 @@ def on_deadline(node: Node, now: float) -> Result:
         return replace(node, phase="killing", deadline=now + KILL_S), (Kill(),)
     if node.phase == "killing":
         return end(node, now)
-    silent = Lost(HUB, node.hub_host, "sent no verdict in time", 0.0)
+    silent = Lost(node.hub, node.hub_host, "sent no verdict in time", 0.0)
     return conclude(node, lost_hub(node, silent), now)
 
 
 def end(node: Node, now: float) -> Result:
     """Nothing more to do here: tell the hub, and wait for the verdict or end with it."""
-    node = replace(node, phase="ended", deadline=now + answer_s(node) if node.stopped else inf)
+    waits = node.stopped and node.orphaned is None
+    node = replace(node, phase="ended", deadline=now + answer_s(node) if waits else inf)
     if node.verdict is not None:
         return node, (Finish(node.verdict),)
-    return node, (Tell(HUB, NodeEnded(node.ended, node.left, node.spoken, node.progress)),)
+    return node, () if node.orphaned else (ended(node),)
+
+
+def ended(node: Node) -> Tell:
+    """What the hub is told of a node that is done."""
+    return Tell(node.hub, NodeEnded(node.ended, node.left, node.spoken, node.progress))
 
 
 def conclude(node: Node, verdict: Verdict, now: float) -> Result:
@@ -328,17 +374,37 @@ def conclude(node: Node, verdict: Verdict, now: float) -> Result:
     return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
 
 
-def on_hub_gone(node: Node, why: str, time_s: float, now: float) -> Result:
-    """Without the hub this node stops its own workers and ends with its own verdict."""
+def on_hub_gone(node: Node, event: AgentGone, now: float) -> Result:
+    """Without its hub this node stops its own workers. It ends with its own verdict, unless another hub is looked for."""
     if node.verdict is not None:
         return node, ()
-    node = replace(node, verdict=lost_hub(node, Lost(HUB, node.hub_host, why, time_s)))
-    if node.phase in AT_REST:
-        assert node.verdict is not None
-        return node, (Finish(node.verdict),)
+    lost = Lost(node.hub, node.hub_host, event.why, event.time_s)
+    node = replace(node, orphaned=lost) if event.heir else replace(node, verdict=lost_hub(node, lost))
+    if node.phase in ("ended", "waiting", "idle"):
+        return end(replace(node, stopped=True), now)
     if node.abrupt and node.phase != "killing":
         return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
     return stop(node, signal.SIGTERM, node.grace_s, now)
+
+
+def on_succession(node: Node, event: Succeeded | Headless, now: float) -> Result:
+    """Another hub has been found, or none. This node ends with its own verdict then."""
+    if node.orphaned is None:
+        return node, ()
+    if isinstance(event, Succeeded):
+        return follow(replace(node, hub=event.index, hub_host=node.hosts[event.index], orphaned=None), now)
+    verdict = lost_hub(node, replace(node.orphaned, why=event.why))
+    return replace(node, orphaned=None, verdict=verdict), (Finish(verdict),) if node.phase == "ended" else ()
+
+
+def follow(node: Node, now: float) -> Result:
+    """Tell the new hub where this node stands, and what the old one was told of this attempt."""
+    follows = Follows(node.attempt, node.agents, node.members, shifted(node.record, -now))
+    told: tuple[Message, ...] = (follows, *node.stops, *map(WorkerFailed, node.failures))
+    actions = tuple(Tell(node.hub, message) for message in told)
+    if node.phase != "ended":
+        return node, actions
+    return replace(node, deadline=now + answer_s(node)), (*actions, ended(node))
 
 
 def lost_hub(node: Node, lost: Lost) -> Verdict:

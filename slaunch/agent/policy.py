@@ -29,6 +29,11 @@ class Policy:
         final_codes: exit codes of a worker after which there is none.
         max_idle: attempts in a row without progress after which there is none; 0 = however many.
         least: with how many nodes the job goes on when others are lost; 0 = with all only.
+        most: how many nodes take part at most; 0 = however many.
+        spares: how many wait, if there are more than `goal`.
+        goal: how many nodes took part at first.
+        join: what nodes that come to the running job are waited for: "restart" (the workers are stopped), "boundary" (they are
+            asked to save and end) or "next" (the next attempt).
         fence_s: wait after the loss of a node, so that its workers have ended even where the node lives on and only its
             connection is gone.
     """
@@ -40,6 +45,10 @@ class Policy:
     max_idle: int = 0
     least: int = 0
     fence_s: float = 2.0
+    most: int = 0
+    spares: int = 0
+    goal: int = 0
+    join: str = "restart"
 
 
 @dataclass(frozen=True)
@@ -63,21 +72,36 @@ def restarts(options: Options) -> bool:
 
 
 def is_elastic(options: Options) -> bool:
-    """Whether the job may go on with fewer nodes."""
-    return options.nnodes[0] < options.nnodes[1]
+    """Whether the job may go on without some of its nodes."""
+    return options.nnodes[0] < options.nnodes[1] or options.spares > 0
 
 
-def policy_of(options: Options, beat_s: float) -> Policy:
-    """The user's wishes, where agents show every `beat_s` that they live."""
+def active_of(there: int, options: Options) -> int:
+    """How many of so many nodes take part at first; the others wait."""
+    least, most = options.nnodes
+    return min(most or there, max(there - options.spares, least, 1), there)
+
+
+def policy_of(options: Options, beat_s: float, goal: int) -> Policy:
+    """The user's wishes, where agents show every `beat_s` that they live, and `goal` nodes take part at first."""
+    least, most = options.nnodes
     return Policy(
         options.max_restarts,
         options.restart_delay_s,
         options.restart_window_s or inf,
         frozenset(options.no_restart_codes),
         options.max_no_progress,
-        options.nnodes[0] if is_elastic(options) else 0,
+        (least or goal) if is_elastic(options) else 0,
         FENCE_BEATS * beat_s,
+        most,
+        options.spares,
+        goal,
     )
+
+
+def shifted(record: Record, by_s: float) -> Record:
+    """The record by a clock that is so much ahead."""
+    return replace(record, restarts=tuple(time + by_s for time in record.restarts))
 
 
 def with_end(record: Record, progress: int) -> Record:
@@ -99,7 +123,7 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
         left, lost: number of nodes that are left, and that are not.
         now: monotonic seconds.
     """
-    if verdict.outcome not in ("failure", "hang", "lost"):
+    if verdict.outcome not in ("failure", "hang", "lost", "grown"):
         return f"no restart after {MEANING[verdict.outcome]}"
     if verdict.stuck:
         return "no restart: a process cannot be killed"
@@ -113,11 +137,13 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
         return f"no restart after exit code {verdict.code}, as asked for"
     if policy.max_idle and record.idle >= policy.max_idle:
         return f"no restart: no progress in {record.idle} attempts"
-    if verdict.outcome != "lost" and len(counted(policy, record, now)) >= policy.max_restarts:
+    if verdict.outcome not in FREE and len(counted(policy, record, now)) >= policy.max_restarts:
         return f"no restart: {f'all {policy.max_restarts} are used up' if policy.max_restarts else 'none is asked for'}"
     return ""
 
 
+FREE = ("lost", "grown")
+"""Attempts that end so are not counted against the limit: the job gets smaller, or larger, and that ends."""
 MEANING = {
     "success": "a good end",
     "signal": "a request to stop",

@@ -14,7 +14,9 @@ from collections import Counter
 from slaunch.agent.events import Action, Blame, TellAll
 from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
-from slaunch.agent.policy import MEANING, refusal, wait_s, with_end
+from slaunch.agent.policy import FREE, MEANING, refusal, shifted, wait_s, with_end
+from slaunch.agent.quorum import holds
+from slaunch.agent.seats import seated
 from slaunch.agent.values import Verdict
 from slaunch.agent.verdict import Findings
 from slaunch.errors import AgreementError, RendezvousError
@@ -50,15 +52,29 @@ class Coming:
 
 def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
     """The hub with this end in its record, and why no other attempt follows; "" if one does."""
-    hub = replace(hub, record=with_end(hub.record, hub.progress))
+    if verdict.outcome != "grown" or hub.progress > hub.record.progress:  # an end that is nobody's fault is none without progress
+        hub = replace(hub, record=with_end(hub.record, hub.progress))
     if hub.found.stops:  # it may have come after the failure, and is not the cause then
         return hub, f"no restart after {MEANING['signal']}"
     if hub.asking.asked is not None:
         return hub, "no restart after a request to save"
     if now >= hub.limit_at:
         return hub, f"no restart after {MEANING['time']}"
+    if is_cut_off(hub):
+        return hub, cut_off(hub)
     lost = sum(node in hub.gone for node in hub.members)
     return hub, refusal(hub.policy, hub.record, verdict, len(left_of(hub)), lost, now)
+
+
+def is_cut_off(hub: Hub) -> bool:
+    """Whether those that are gone could go on without this hub, in a job that may lose nodes."""
+    return hub.policy.least > 0 and not holds(hub.agents, hub.gone, hub.dead)
+
+
+def cut_off(hub: Hub) -> str:
+    """Why there is no other attempt then."""
+    here = sum(agent not in hub.gone for agent in hub.agents)
+    return f"no restart: {here} of {len(hub.agents)} nodes are here, and the others may live on and do the same"
 
 
 def left_of(hub: Hub) -> tuple[int, ...]:
@@ -68,10 +84,11 @@ def left_of(hub: Hub) -> tuple[int, ...]:
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
     """Have all nodes get ready for another attempt."""
-    if verdict.outcome != "lost":
+    if verdict.outcome not in FREE:
         hub = replace(hub, record=replace(hub.record, restarts=(*hub.record.restarts, now)))
     members = left_of(hub)
-    delay_s = wait_s(hub.policy, hub.record, sum(node in hub.gone for node in hub.members))
+    lost = hub.gone.intersection(hub.members)
+    delay_s = max(wait_s(hub.policy, hub.record, len(lost)), hub.fence_at - now if lost - hub.dead else 0.0)
     hub = replace(
         hub,
         attempt=hub.attempt + 1,
@@ -86,7 +103,7 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
         progress=-1,
         coming=Coming(now + delay_s),
     )
-    return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict)),)
+    return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict, shifted(hub.record, -now))),)
 
 
 def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float) -> Result:
@@ -112,13 +129,15 @@ def with_fit(hub: Hub, now: float) -> Result:
     hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in faults)))
     if not choice.members:
         return hub, blame
-    members = choice.members
+    members = seated(hub.seats, choice.members, hub.policy)
     ports = {node: of_node for node, of_node in coming.ports if node in members}
     hub = replace(
         hub,
         members=members,
+        seats=members,
         pending=frozenset(members),
         standby=frozenset(each.node for each in shown).difference(members),
+        agents=tuple(each.node for each in shown),
         clients=hub.all_clients.intersection(members),
         coming=replace(coming, ports=tuple(ports.items())),
     )

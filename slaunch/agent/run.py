@@ -7,30 +7,33 @@ import selectors
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import inf
 
 from slaunch.agent import supervisor
 from slaunch.agent.aside import Aside
-from slaunch.agent.attempts import Again, Attempts, Desk, Made
+from slaunch.agent.attempts import NO_PLACE, Again, Attempts, Desk, Made
 from slaunch.agent.blame import BadNodes, Book
-from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew, Place, Worker
 from slaunch.agent.guardian import Guardian
 from slaunch.agent.journal import Journal, since_start_s
 from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
-from slaunch.agent.messages import pack
-from slaunch.agent.node_side import HUB, JOB_CONTROL, SAVE_SIGNALS, STOP_SIGNALS
+from slaunch.agent.node_side import JOB_CONTROL, SAVE_SIGNALS, STOP_SIGNALS
 from slaunch.agent.notice import Notice
+from slaunch.agent.outlets import Outlets, style_of
+from slaunch.agent.phases import NO_PHASES, Phases
 from slaunch.agent.policy import policy_of
 from slaunch.agent.process import MARK
 from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Silence
+from slaunch.agent.tee import console_for, watch_output
 from slaunch.agent.telling import Telling
 from slaunch.agent.values import RunReport, Verdict
 from slaunch.channel.star import Pulse, Star
 from slaunch.clock import wall_s
 from slaunch.frozen import replace
+from slaunch.jobs import Run
 from slaunch.node.values import Device
 from slaunch.options import Options
 from slaunch.plan.services import clients_of
@@ -49,6 +52,9 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     options: Options,
     devices: Sequence[Device] = (),
     again: Again | None = None,
+    card: Run | None = None,
+    phases: Phases = NO_PHASES,
+    hosts: tuple[str, ...] = (),
 ) -> RunReport:
     """Run the job on this node and return how the whole job ended. Leaves signals that ask for a stop blocked.
 
@@ -61,16 +67,20 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         options: for the grace, the logs and the console.
         devices: this node's, as its own driver names them: those of the plan have stand-ins for long names.
         again: what further attempts are made from; None where `options` allow none.
+        card: where the job's run is to be found, to be written down.
+        phases: of the start so far.
+        hosts: host names by agent, where some have no workers at first; () = those of the plan.
     """
+    hosts = hosts or tuple(node.host for node in plan.nodes)
     started_s = wall_s()
     signals = Signals()
     become_subreaper()
     mark = f"{os.getpid()}.{os.urandom(8).hex()}"
     guardian = Guardian(mark)
-    console, journal = Console(out=1), Journal(plan.log_dir, own_node)
+    console, journal = console_for(plan, options, star), Journal(plan.log_dir, own_node)
     journal.note("begin", since_start_s=round(since_start_s(), 4), job=plan.job, attempt=plan.attempt, digest=plan.digest)
-    place = Place(own_node, plan.nodes[own_node].host, plan.log_dir, options.log_overwrite, plan.attempt)
-    aside = Aside(plan, own_node, options, journal, lambda message: star.send(HUB, pack(message)))
+    place = Place(own_node, hosts[own_node], plan.log_dir, options.log_overwrite, plan.attempt)
+    aside = Aside(plan, own_node, options, journal, star, card, hosts)
 
     progress, notice = Progress(), Notice()
     env = {**speaking(base_env, options), **notice.variables()}
@@ -82,29 +92,34 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
 
     try:
         with selectors.DefaultSelector() as selector:
-            crew = Crew(place, selector, mark, guardian, watch, progress)
+            outlets = Outlets(plan.log_dir, selector, style_of(options), aside.remark)
+            crew = Crew(place, selector, mark, guardian, watch, progress, outlets)
             silence = Silence(options.hang_timeout_s, own_node, place.host)
             telling = Telling(notice, crew, silence, aside.remark)
+            aside.outlook.end_s = lambda: notice.end_s
             desk = Desk(
-                crew, console, silence, aside, journal, progress, selector, bad_nodes(plan, options, aside, selector, crew)
+                crew, console, silence, aside, journal, progress, selector, bad_nodes(plan, hosts, options, aside, selector, crew)
             )
-            attempts = Attempts(Made(plan, own_node, specs), own_node, again, desk, env)
-            aside.attend(crew, selector, {**base_env, MARK: mark}, devices)
+            attempts = Attempts(Made(plan, own_node if own_node < len(plan.nodes) else NO_PLACE, specs), own_node, again, desk, env)
+            aside.attend(crew, selector, {**base_env, MARK: mark}, devices, console)
             try:
                 crew.start(specs, env)
+                phases.spawned(journal)
                 services = frozenset(spec.rank for spec in specs if spec.service)
                 limit_at = time.monotonic() + (options.time_limit_s or inf)
                 grace_s, clients = options.grace_s, clients_of(plan)
                 hang_s = options.hang_timeout_s or inf
-                policy = policy_of(options, Pulse.for_size(star.size).interval_s) if again else None
-                state = supervisor.start(
-                    own_node, hosts_of(plan), crew.ranks, grace_s, services, clients, limit_at, hang_s, policy
-                )
+                active = len(plan.nodes)
+                policy = policy_of(options, Pulse.for_size(star.size).interval_s, active) if again else None
+                state = supervisor.start(own_node, hosts, crew.ranks, grace_s, services, clients, limit_at, hang_s, policy)
+                state = supervisor.with_members(state, active)
                 state = supervisor.with_wishes(state, options.warn_before_end_s, options.warn_signal, options.stop_signal)
-                if own_node == HUB:
-                    telling.ask_the_scheduler(base_env, options.warn_before_end_s, selector)
-                loop = Loop(state, crew, star, console, journal, silence, aside, attempts, signals.descriptor, telling)
+                lead = partial(telling.ask_the_scheduler, base_env, options.warn_before_end_s, selector)
+                if star.is_hub:
+                    lead()
+                loop = Loop(state, crew, star, console, journal, silence, aside, attempts, signals.descriptor, telling, lead)
                 verdict = loop.run(selector)
+                aside.finish(verdict)
             finally:
                 crew.close()
                 attempts.close()
@@ -121,13 +136,15 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         guardian.dismiss()
         become_subreaper(False)
         signals.close()
-    told = report(plan, own_node, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
+    told = report(plan, hosts, own_node, star.hub, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
     return replace(told, peaks=aside.peaks())
 
 
-def bad_nodes(plan: Plan, options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew) -> BadNodes:
+def bad_nodes(  # noqa: PLR0917 - what it is made from
+    plan: Plan, hosts: tuple[str, ...], options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew
+) -> BadNodes:
     """Where nodes that have shown a fault are told of."""
-    return BadNodes(Book(options.exclude_bad, plan.job), hosts_of(plan), aside.announce, selector, crew.spared)
+    return BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
 
 
 def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
@@ -135,30 +152,23 @@ def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
     return {"PYTHONFAULTHANDLER": "1", **env} if options.hang_timeout_s else env
 
 
-def hosts_of(plan: Plan) -> tuple[str, ...]:
-    """Host names by node."""
-    return tuple(node.host for node in plan.nodes)
-
-
-def watch_output(console: Console, worker: Worker, plan: Plan, options: Options) -> None:
-    """Copy the output of a worker that the user chose; with its rank in front if there are several."""
-    spec, tee = worker.spec, options.tee
-    chosen = spec.rank in tee or -1 in tee or spec.local_rank in options.tee_local or (spec.first and spec.node == 0)
-    several = plan.world > 1 and (len(tee) > 1 or -1 in tee or bool(options.tee_local))
-    if chosen and spec.local_rank not in options.mute_local:
-        console.add(worker.log, worker.log_start, f"[{spec.rank}] " if several else "")
-
-
 def report(  # noqa: PLR0917 - what there is to tell
-    plan: Plan, own_node: int, verdict: Verdict, started_s: float, notes: tuple[str, ...], attempts: Attempts
+    plan: Plan,
+    hosts: tuple[str, ...],
+    own_node: int,
+    hub: int,
+    verdict: Verdict,
+    started_s: float,
+    notes: tuple[str, ...],
+    attempts: Attempts,
 ) -> RunReport:
     """The run as this agent tells it; nodes by their numbers in `plan`, the first attempt's.
 
-    If the hub is gone, the lowest node that is not known to be gone speaks.
+    The hub speaks; without one the lowest node that is not known to be gone.
     """
-    verdict = replace(verdict, lost=tuple(replace(gone, host=plan.nodes[gone.node].host) for gone in verdict.lost))
+    verdict = replace(verdict, lost=tuple(replace(gone, host=hosts[gone.node]) for gone in verdict.lost))
     gone = {lost.node for lost in verdict.lost}
-    speaker = min((node for node in (HUB, *attempts.members) if node not in gone), default=HUB)
+    speaker = min((node for node in (hub, *attempts.members) if node not in gone), default=hub) if hub in gone else hub
     return RunReport(
         verdict,
         verdict.code,

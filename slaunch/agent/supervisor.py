@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from math import inf
 
-from slaunch.agent import hub_side, node_side, renewal
+from slaunch.agent import hub_side, joining, node_side, renewal
 from slaunch.agent.asking import Asking
-from slaunch.agent.events import Action, AgentGone, AgentSaid, EndKnown, Event, Tell, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Succeeded, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
+from slaunch.agent.messages import Follows
 from slaunch.agent.node_side import HUB, Node
-from slaunch.agent.policy import Policy
+from slaunch.agent.policy import Policy, shifted
 from slaunch.frozen import dataclass, replace
 
 
 @dataclass(frozen=True)
 class State:
-    """One agent: its node's duty, and the hub's if it is the hub."""
+    """One agent: its node's duty, and the hub's if it is the hub. `successor`: the hub that it may become."""
 
     node: Node
     hub: Hub | None = None
+    successor: Hub | None = None
 
 
 def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds of them
@@ -50,13 +52,26 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     """
     policy = policy or Policy()
     abrupt = policy.least > 0
-    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services, abrupt=abrupt)
-    if index != HUB:
-        return State(node)
-    everyone = frozenset(range(len(hosts)))
-    hub = Hub(hosts, grace_s, everyone, clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
     members = tuple(range(len(hosts)))
-    return State(node, replace(hub, all_clients=clients, policy=policy, members=members))
+    node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services, abrupt=abrupt)
+    node = replace(node, hosts=hosts, agents=members, members=members)
+    hub = Hub(hosts, grace_s, frozenset(members), clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
+    hub = replace(hub, index=index, all_clients=clients, policy=policy, members=members, agents=members, seats=members)
+    return State(node, hub) if index == HUB else State(node, successor=hub)
+
+
+def with_members(state: State, number: int) -> State:
+    """The agent of a job in which only the first `number` nodes take part at first; the others wait."""
+    everyone = state.node.agents
+    members, rest = everyone[:number], frozenset(everyone[number:])
+
+    def having(hub: Hub | None) -> Hub | None:
+        return hub and replace(hub, members=members, seats=members, pending=frozenset(members), standby=rest)
+
+    node = replace(state.node, members=members)
+    if node.index in rest:
+        node = replace(node, phase="idle")
+    return State(node, having(state.hub), having(state.successor))
 
 
 def with_wishes(state: State, warn_s: float, warn_signal: int, stop_signal: int) -> State:
@@ -67,10 +82,25 @@ def with_wishes(state: State, warn_s: float, warn_signal: int, stop_signal: int)
         warn_signal: number of the signal that tells them then; 0 = none.
         stop_signal: number of the signal that asks them to end; 0 = none.
     """
-    state = replace(state, node=replace(state.node, stop_signal=stop_signal))
-    if state.hub is None:
-        return state
-    return replace(state, hub=replace(state.hub, asking=Asking(warn_s, warn_signal), stop_signal=stop_signal))
+    asking = Asking(warn_s, warn_signal)
+
+    def wishing(hub: Hub | None) -> Hub | None:
+        return hub and replace(hub, asking=asking, stop_signal=stop_signal)
+
+    node = replace(state.node, stop_signal=stop_signal)
+    return State(node, wishing(state.hub), wishing(state.successor))
+
+
+def joined(state: State, hub: int, follows: Follows, now: float) -> State:
+    """An agent that has come to a running job and waits, from `start`.
+
+    Args:
+        hub: the hub's index.
+        follows: what the hub has told it.
+        now: monotonic seconds.
+    """
+    node = replace(state.node, phase="idle", hub=hub, hub_host=state.node.hosts[hub], record=shifted(follows.record, now))
+    return replace(state, node=replace(node, attempt=follows.attempt, members=follows.members, agents=follows.agents))
 
 
 def wake_at(state: State) -> float:
@@ -80,11 +110,14 @@ def wake_at(state: State) -> float:
     limit_at = state.hub.limit_at if state.hub.stop_by == inf else inf
     begin_at = renewal.begin_at(state.hub)
     hub_at = min(state.hub.deadline, limit_at, begin_at, hub_side.hang_at(state.hub), hub_side.warn_at(state.hub))
-    return min(state.node.deadline, hub_at)
+    return min(state.node.deadline, hub_at, joining.due_at(state.hub))
 
 
 def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, ...]]:
     """The agent's next state and what to do, after `event` at `now` (monotonic seconds)."""
+    if isinstance(event, Succeeded) and event.index == state.node.index and state.node.orphaned is not None:
+        assert state.successor is not None
+        state = replace(state, hub=hub_side.inherit(state.successor, state.node, event.proven, now))
     done: list[Action] = []
     events: list[tuple[str, Event]] = [(duty, event) for duty in _duties(state, event)]
     while events:
@@ -103,7 +136,7 @@ def _duties(state: State, event: Event) -> tuple[str, ...]:
     """Which duty an event from outside concerns."""
     if state.hub is None:
         return ("node",)
-    if isinstance(event, AgentSaid | AgentGone | EndKnown):
+    if isinstance(event, AgentSaid | AgentGone | Arrived | EndKnown):
         return ("hub",)
     return ("node", "hub") if isinstance(event, Tick) else ("node",)
 
@@ -121,12 +154,13 @@ def _inner(state: State, duty: str, action: Action) -> tuple[str, Event] | None:
     """What a message between the two duties of the hub's agent is to the other one."""
     if state.hub is None:
         return None
-    if isinstance(action, Tell) and action.to == HUB:
-        return "hub", AgentSaid(HUB, action.message)
+    own = state.node.index
+    if isinstance(action, Tell) and action.to == own:
+        return "hub", AgentSaid(own, action.message)
     if isinstance(action, TellAll):
-        return "node", AgentSaid(HUB, action.message)
+        return "node", AgentSaid(own, action.message)
     return None
 
 
 def _stays_inside(state: State, action: Action) -> bool:
-    return state.hub is not None and isinstance(action, Tell) and action.to == HUB
+    return state.hub is not None and isinstance(action, Tell) and action.to == state.node.index

@@ -120,6 +120,7 @@ class Verdict:
         gone: number of agents that went away; `lost` has the earliest of them.
         hung: in a hang, the workers that did something else than most; a few of all if there is no such.
         final: why no other attempt follows; "" where none was wanted, or one does.
+        joined: hosts of nodes that have come to the job, for which the workers were stopped: outcome "grown".
         asked: the first request to save that came before the end; its signal is 0 if it came from the clock.
         progress: the furthest step that a worker has told; -1 = none.
     """
@@ -138,6 +139,7 @@ class Verdict:
     failed: int = 0
     gone: int = 0
     final: str = ""
+    joined: tuple[str, ...] = ()
     asked: Stopped | None = None
     progress: int = -1
 

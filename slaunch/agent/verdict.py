@@ -50,6 +50,7 @@ class Findings:
         ended: number of workers that ended with code 0.
         hung: what the odd workers of a hanging job did, and
         expired: the user's time limit is over; both only if nothing else had happened.
+        joined: hosts of nodes for which the workers were stopped, or asked to end.
     """
 
     failures: tuple[Failure, ...] = ()
@@ -64,6 +65,7 @@ class Findings:
     gone: int = 0
     hung: tuple[Look, ...] = ()
     expired: bool = False
+    joined: tuple[str, ...] = ()
 
 
 def earliest(items: tuple[T, ...], *new: T) -> tuple[T, ...]:
@@ -126,6 +128,7 @@ def decide(found: Findings) -> Verdict:
         found.hung,
         found.failed,
         found.gone,
+        joined=found.joined,
     )
 
 
@@ -143,7 +146,7 @@ def _judge(found: Findings, first: Failure | None) -> Verdict:
         return Verdict("lost", AgentLostError.exit_code)
     if first is not None:
         return Verdict("failure", own_code(first, found.failures))
-    return Verdict("success", 0)
+    return Verdict("grown" if found.joined else "success", 0)
 
 
 def odd_ones(looks: tuple[Look, ...]) -> tuple[Look, ...]:

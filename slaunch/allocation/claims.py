@@ -8,11 +8,16 @@ from slaunch.frozen import replace
 from slaunch.options import Options
 
 
+LOOPBACK = ("127.", "localhost", "[::1]")
+"""How addresses begin that no other machine can reach."""
+
+
 def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Options]:
     """Check the number of nodes that the user wants, and return what follows from it.
 
     A machine alone is let through: nodes that are started by hand meet later. A step that slaunch starts itself gets as many
-    nodes as the user wants, at most all. An address to meet at is dropped, with a note, where a launcher started all tasks.
+    nodes as the user wants, at most all. An address to meet at is dropped, with a note, where a launcher started all tasks; one
+    without a number of nodes gets a note.
 
     Raises:
         AllocationError: the launcher has fewer or more nodes than the user says.
@@ -24,6 +29,10 @@ def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Option
         source = options.origins.get("master", "--master")
         note = f"{source}={options.master}: not needed, {standing.allocation.launcher} started all tasks"
         options = replace(options, master="", notes=(*options.notes, note))
+    elif options.master and not started and options.nnodes == (0, 0) and not options.master.startswith(LOOPBACK):
+        source = options.origins.get("master", "--master")
+        note = f"{source}={options.master} without a number of nodes: this job is of one node; --nnodes N makes N nodes meet there"
+        options = replace(options, notes=(*options.notes, note))
     return standing, options
 
 
@@ -34,10 +43,11 @@ def check_nodes(standing: Task | Shell, options: Options) -> Task | Shell:
         known = standing.shape.nodes
         if least > known or (most < known and standing.shape.het_groups):
             raise disagreement(standing, options, known)
-        return replace(standing, shape=replace(standing.shape, nodes=min(most, known)))
+        return replace(standing, shape=replace(standing.shape, nodes=min(most + options.spares, known)))
     known = len(standing.allocation.nodes)
     alone = standing.slot.size == 1 and known <= 1
-    if known and not alone and not least <= known <= most:
+    too_many = known > most + options.spares and least == most  # beyond a range they wait
+    if known and not alone and (known < least or too_many):
         raise disagreement(standing, options, known)
     return standing
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from hashlib import sha256
 
 from slaunch.channel.dial import Caller, Dialer
 from slaunch.channel.door import Door
 from slaunch.channel.handshake import HandshakeError
 from slaunch.channel.hub import Hub
+from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Star
 from slaunch.rendezvous.assemble import find_hub, tell_seldom, wait_for_all
 from slaunch.rendezvous.gatherer import Ground
@@ -24,10 +26,29 @@ def open_star(membership: Membership, ground: Ground, control: list[socket.socke
     """
     identity = f"{meeting_identity(ground.task.allocation, ground.env)}/agents"
     if membership.rank == 0:
-        hub = Hub(control, 0, len(membership.facts), Door(identity, membership.secret))
+        doors = [sock.dup() for sock in control]
+        hub = Hub(doors, 0, len(membership.facts), Door(identity, membership.secret))
         wait_for_all(hub, ground, deadline)
         return hub
     return connect(identity, membership, ground, deadline)
+
+
+def lasting(star: Star, membership: Membership, ground: Ground, control: list[socket.socket]) -> Star:
+    """The star, with what it takes to find another hub when this one is lost.
+
+    Args:
+        star: as it stands.
+        membership: everybody's facts, with the ports where they listen.
+        ground: this task.
+        control: where this one listens.
+    """
+    if not isinstance(star, Hub | Spoke):
+        return star
+    from slaunch.channel.succession import Dynasty, Line
+
+    targets = tuple(tuple((address.ip, facts.control_port) for address in facts.addresses) for facts in membership.facts)
+    identity = f"{meeting_identity(ground.task.allocation, ground.env)}/agents {sha256(str(targets).encode()).hexdigest()[:16]}"
+    return Dynasty(star, Line(identity, membership.secret, targets, ground.facts.host), control)
 
 
 def connect(identity: str, membership: Membership, ground: Ground, deadline: float) -> Star:

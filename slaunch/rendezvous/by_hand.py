@@ -26,7 +26,7 @@ def bounds(ground: Ground) -> tuple[int, int]:
     """Least and most number of nodes: the user's, else the launcher's number of tasks."""
     least, most = ground.options.nnodes
     size = ground.task.slot.size
-    return (least, most) if most else (size, size)
+    return (least, most + ground.options.spares) if most else (size, size)
 
 
 def own_wish(ground: Ground, serves: bool) -> Wish:

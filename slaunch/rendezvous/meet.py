@@ -39,7 +39,6 @@ class Meeting:
         self._ground = ground
         self._gatherer = gatherer
         self._control = control
-        self._star: Star | None = None
         self._met_at = time.time()  # about the same moment for all: just after everybody's facts have come
 
     def agree(self, digest: str) -> None:
@@ -57,6 +56,23 @@ class Meeting:
             for line in check_clocks([float(each[1]) for each in words], self.membership.facts):
                 self._ground.say(f"warning: {line}")
 
+    def exchange(self, payload: bytes, deadline: float) -> list[bytes]:
+        """Everybody's payload, in task-rank order; before `star`.
+
+        Args:
+            payload: this task's.
+            deadline: `time.monotonic()` when to give up.
+
+        Raises:
+            RendezvousError: not everybody's has come in time.
+        """
+        if not self._gatherer:
+            return [payload]
+        try:
+            return self._gatherer.allgather(payload, deadline)
+        except UnusableError as error:
+            raise RendezvousError("hear from all tasks", str(error), "start the job again") from None
+
     def _gathered(self, words: str) -> list[bytes]:
         assert self._gatherer
         try:
@@ -66,17 +82,20 @@ class Meeting:
             raise RendezvousError("compare the plans", str(error), todo) from None
 
     def star(self) -> Star:
-        """The agents' channel: the one over which they met, or a new one. From now on it is the caller's.
+        """The agents' channel: the one over which they met, or a new one. From now on it is the caller's. It survives its hub.
 
         Raises:
             RendezvousError: not all have come in time.
         """
         if not self._gatherer:
             return Solo()
+        from slaunch.rendezvous.agents import lasting, open_star
+
         found = None if needs_new_star(self._gatherer, self._ground) else self._gatherer.star()
-        self._star = found or self._new_star()
+        star = found or open_star(self.membership, self._ground, self._control, self._deadline())
         self._gatherer.close()
-        return self._star
+        control, self._control = self._control, []
+        return lasting(star, self.membership, self._ground, control)
 
     def close(self) -> None:
         """End the meeting. Calling it again does nothing."""
@@ -90,11 +109,6 @@ class Meeting:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-    def _new_star(self) -> Star:
-        from slaunch.rendezvous.agents import open_star
-
-        return open_star(self.membership, self._ground, self._control, self._deadline())
 
     def _deadline(self) -> float:
         return time.monotonic() + self._ground.options.rendezvous_timeout_s
@@ -169,10 +183,10 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
     gatherer = find(way)(ground, deadline)
     control: list[socket.socket] = []
     try:
-        if gatherer.rank == 0 and needs_new_star(gatherer, ground):
-            from slaunch.channel.listen import listen
+        if gatherer.size > 1:
+            from slaunch.channel.listen import listen_somewhere
 
-            control += listen([address.ip for address in ground.facts.addresses], 0)
+            control += listen_somewhere([address.ip for address in ground.facts.addresses])
         port = control[0].getsockname()[1] if control else 0
         cards, secret = exchange(gatherer, ground, port, deadline)
         ground.say(f"met {len(cards)} tasks by {way}: {reason}")

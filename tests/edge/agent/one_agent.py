@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import socket
 import sys
 import time
 from typing import Any
 
 from slaunch.agent import attempts
 from slaunch.agent.attempts import Again
-from slaunch.agent.policy import restarts
+from slaunch.agent.policy import active_of, policy_of, restarts
 from slaunch.agent.run import run
 from slaunch.channel.dial import Caller, Dialer
 from slaunch.channel.door import Door
@@ -19,6 +20,7 @@ from slaunch.channel.hub import Hub
 from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Solo, Star
+from slaunch.channel.succession import Dynasty, Line
 from slaunch.frozen import dataclass, replace
 from slaunch.node.health import Health, Subject, look
 from slaunch.node.ports import reserve
@@ -33,15 +35,31 @@ SECRET = b"a secret of thirty-two bytes ...."
 
 
 def open_star(index: int, size: int, port_file: str) -> Star:
-    """The channel; the hub writes its port to a file."""
+    """The channel, which survives its hub; each agent writes the port where it listens to a file."""
     if size == 1:
         return Solo()
-    if index == 0:
-        return open_hub(size, port_file)
-    while not os.path.exists(port_file):
+    own = listen(("127.0.0.1",), 0)
+    tell_port(own, f"{port_file}.{index}")
+    first = open_hub(size, port_file) if index == 0 else open_spoke(index, size, port_file)
+    targets = tuple((("127.0.0.1", read_port(f"{port_file}.{each}")),) for each in range(size))
+    return Dynasty(first, Line("test", SECRET, targets, f"n{index}"), own)
+
+
+def tell_port(sockets: list[socket.socket], path: str) -> None:
+    with open(path + ".part", "w") as file:
+        file.write(str(sockets[0].getsockname()[1]))
+    os.rename(path + ".part", path)
+
+
+def read_port(path: str) -> int:
+    while not os.path.exists(path):
         time.sleep(0.01)
-    with open(port_file) as file:
-        port = int(file.read())
+    with open(path) as file:
+        return int(file.read())
+
+
+def open_spoke(index: int, size: int, port_file: str) -> Spoke:
+    port = read_port(port_file)
     caller = Caller("test", index, size, f"n{index}", os.getpid(), os.urandom(8).hex())
     link = Dialer([("127.0.0.1", port)], caller, lambda by, hint: SECRET).dial(time.monotonic() + 20)
     assert link is not None
@@ -50,9 +68,7 @@ def open_star(index: int, size: int, port_file: str) -> Star:
 
 def open_hub(size: int, port_file: str) -> Hub:
     sockets = listen(("127.0.0.1",), 0)
-    with open(port_file + ".part", "w") as file:
-        file.write(str(sockets[0].getsockname()[1]))
-    os.rename(port_file + ".part", port_file)
+    tell_port(sockets, port_file)
     hub = Hub(sockets, 0, size, Door("test", SECRET))
     with selectors.DefaultSelector() as selector:
         hub.register(selector)
@@ -93,7 +109,7 @@ class Fact:
     ports: tuple[int, ...]
 
 
-def again(settings: dict[str, Any], own: int) -> Again:
+def again(settings: dict[str, Any], own: int, options: Options, active: int) -> Again:
     """Further attempts: as many workers on each node that is left, and ports of their own."""
     commands = settings["commands"]
 
@@ -110,7 +126,8 @@ def again(settings: dict[str, Any], own: int) -> Again:
     facts: Any = tuple(Fact(node, ()) for node in range(len(commands)))
     membership = Membership(facts, own, 0, "test", "", b"")
     health = (lambda: look_at(settings, own)) if "health" in settings else None
-    return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs, health)
+    policy = policy_of(options, 1.0, active)
+    return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs, health, policy)
 
 
 def look_at(settings: dict[str, Any], own: int) -> Health:
@@ -129,14 +146,17 @@ def told(spec: WorkerSpec, plan: Plan) -> WorkerSpec:
 
 def main(settings: dict[str, Any]) -> int:
     index = settings["index"]
-    plan = make_plan(settings)
-    specs = tuple(make_spec(plan, index, i, settings) for i in range(len(plan.nodes[index].ranks)))
     options = Options(Program("x"), **settings.get("options", {}))
-    star = open_star(index, len(plan.nodes), settings["port_file"])
+    size = len(settings["commands"])
+    active = active_of(size, options)
+    plan = make_plan({**settings, "commands": settings["commands"][:active]})
+    specs = tuple(make_spec(plan, index, i, settings) for i in range(len(plan.nodes[index].ranks))) if index < active else ()
+    star = open_star(index, size, settings["port_file"])
     devices = tuple(Device(**device) for device in settings.get("devices", ()))
     attempts.HEALTH_S = settings.get("health_s", attempts.HEALTH_S)
-    further = again(settings, index) if restarts(options) else None
-    report = run(plan, index, specs, star, dict(os.environ), options, devices, further)
+    further = again(settings, index, options, active) if restarts(options) else None
+    hosts = tuple(f"n{each}" for each in range(size))
+    report = run(plan, index, specs, star, dict(os.environ), options, devices, further, hosts=hosts)
     with open(settings["report"], "w") as file:
         file.write(render_json(report))
     if report.speaks:
