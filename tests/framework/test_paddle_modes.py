@@ -84,7 +84,7 @@ HETER = ("--run_mode", "ps-heter", "--heter_devices", "cpu", "--heter_worker_num
 
 
 def test_f20_f299_f300_heterogeneous_parameter_servers_as_far_as_paddle_goes(cluster: Cluster) -> None:
-    """On one machine, and with the second stage on a component of its own. Paddle starts all roles and loses the split program."""
+    """On one machine, and with the second stage on a component of its own. Paddle then loses the split program."""
     env = {"FLAGS_LAUNCH_BARRIER": "0"}
     folders = [folder_in(cluster.scratch) for _ in range(3)]
     with open(f"{folders[0]}/roles.toml", "w") as file:
