@@ -79,6 +79,7 @@ class StepShape:
         gpu_args: the GPU request in the job's own form, e.g. ("--gres=gpu:4",); () without GPUs.
         het_groups: component indices of a heterogeneous job; () for an ordinary one.
         parts: the shape of each of `het_groups`; () for an ordinary job.
+        overlap: whether to take CPUs that Slurm counts as another step's.
     """
 
     nodes: int
@@ -87,6 +88,7 @@ class StepShape:
     gpu_args: tuple[str, ...] = ()
     het_groups: tuple[int, ...] = ()
     parts: tuple[StepShape, ...] = ()
+    overlap: bool = False
 
 
 @dataclass(frozen=True)

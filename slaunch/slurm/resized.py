@@ -36,8 +36,12 @@ def as_it_is_now(shell: Shell, ask: Callable[[Sequence[str], float], str] = ask)
 
 
 def with_nodes(shell: Shell, nodes: tuple[str, ...]) -> Shell:
-    """Return the shell with these nodes, and a line about it."""
+    """Return the shell with these nodes, and a line about it.
+
+    Where the job has lost nodes, Slurm 22.05 counts the CPUs of a step that ran then as taken for ever: `_step_dealloc_lps: …
+    unable to update job's core use information due to job resizing`. Steps have to overlap it.
+    """
     was = len(shell.allocation.nodes) or shell.shape.nodes
     line = f"the job has been resized from {was} to {len(nodes)} nodes since SLURM_JOB_NODELIST was set: using those"
     allocation = replace(shell.allocation, nodes=nodes, tasks_per_node=(), warnings=(*shell.allocation.warnings, line))
-    return Shell(allocation, replace(shell.shape, nodes=len(nodes)))
+    return Shell(allocation, replace(shell.shape, nodes=len(nodes), overlap=not set(nodes) >= set(shell.allocation.nodes)))

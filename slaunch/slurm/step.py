@@ -111,6 +111,7 @@ def shape_args(shape: StepShape) -> tuple[str, ...]:
         f"--ntasks-per-node={shape.tasks_per_node}",
         *cpus,
         *shape.gpu_args,
+        *(("--overlap",) if shape.overlap else ()),
     )
 
 

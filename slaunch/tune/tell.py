@@ -141,7 +141,8 @@ def no_settings(study: Study, cluster: Cluster, space: Space) -> UsageError:
     if space.dropped:
         why = ", ".join(f"{rule} {count}" for rule, count in reasons(space.dropped).items())
         seen += f"; dropped by rules: {why}; e.g. {space.dropped[0].reason}"
-    return UsageError("make the list of settings", seen, "widen the ranges: the degrees must multiply to the number of workers")
+    todo = "widen the ranges: the degrees must multiply to the number of workers, and the model's batch and layers be divisible"
+    return UsageError("make the list of settings", seen, todo)
 
 
 def no_best(records: Sequence[Record], history: str) -> TuneError:

@@ -102,14 +102,16 @@ def renewed(place: Place, now: Callable[[Shell], Shell] = as_it_is_now) -> Place
     shell = place.shell
     if shell is None or not place.slurm_job or shell.shape.het_groups:
         return place
-    here = now(shell).allocation.nodes
+    found = now(shell)
+    here = found.allocation.nodes
     kept = [node for node in shell.allocation.nodes if node in here]
     if len(kept) == len(shell.allocation.nodes):
         return place
     nodes = (*kept, *(node for node in here if node not in kept))[: place.cluster.nodes]
     if len(nodes) < place.cluster.nodes:
         raise too_few(place.cluster.nodes, len(nodes))
-    return replace(place, shell=replace(shell, allocation=replace(shell.allocation, nodes=nodes)))
+    allocation = replace(shell.allocation, nodes=nodes)
+    return replace(place, shell=Shell(allocation, replace(shell.shape, overlap=found.shape.overlap)))
 
 
 def too_few(count: int, nodes: int) -> AllocationError:

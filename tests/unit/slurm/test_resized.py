@@ -5,6 +5,7 @@ import pytest
 from slaunch.allocation.values import Allocation, Shell, StepShape
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.slurm.resized import as_it_is_now
+from slaunch.slurm.step import step_call
 
 JOB = Shell(Allocation("slurm", "7", nodes=("n1", "n2", "n3", "n4")), StepShape(4, cpus_per_task=8))
 
@@ -32,7 +33,8 @@ def failing(error):
 @pytest.mark.parametrize("listed", ["n[1-2]", "n[1-6]"])
 def test_the_nodes_of_now_are_used_and_told(listed):
     shell = as_it_is_now(JOB, answering(f"JobId=7 JobName=x NodeList={listed} BatchHost=n1 NumNodes=2"))
-    assert shell.shape == StepShape(len(shell.allocation.nodes), cpus_per_task=8)
+    assert shell.shape == StepShape(len(shell.allocation.nodes), cpus_per_task=8, overlap=listed == "n[1-2]")
+    assert ("--overlap" in step_call(shell, {}, ("x",)).argv) == (listed == "n[1-2]"), "a dead step's CPUs count as taken"
     assert shell.allocation.nodes == (("n1", "n2") if listed == "n[1-2]" else ("n1", "n2", "n3", "n4", "n5", "n6"))
     assert f"from 4 to {len(shell.allocation.nodes)} nodes" in shell.allocation.warnings[-1]
 
