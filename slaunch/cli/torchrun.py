@@ -13,6 +13,7 @@ from slaunch.cli.options import ROWS as OWN
 from slaunch.cli.options import beneath, settle, without_files
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
 from slaunch.cli.texts import bounds, filled, natural, one_of, port, positive, ranks, seconds, truth
+from slaunch.errors import UsageError
 from slaunch.frozen import replace
 from slaunch.options import Options, Program
 
@@ -55,6 +56,9 @@ POLLS = "the kernel tells at once when a worker ends"
 EXECUTED = "workers are programs executed anew"
 WHOLE = "the log files have every line"
 SIGNALS = "every signal that asks to stop is handled, USR1 and USR2 are passed on"
+
+DEADLINES = ("join_timeout", "timeout")
+"""Keys of `--rdzv-conf` that say how long nodes wait for each other, the stronger first."""
 
 NO_EFFECT: Mapping[str, str] = {
     "rdzv_backend": MEETING,
@@ -144,10 +148,17 @@ def read(argv: Sequence[str], env: Env, before: Mapping[str, Value]) -> Options:
 
 
 def kind_of(program: Program, options: Mapping[str, Value]) -> Program:
-    """The program with what the flags say of it; torchrun runs by Python whatever is not said to be something else."""
+    """The program with what the flags say of it; torchrun runs by Python whatever is not said to be something else.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
     kinds = {"module": "module", "run_path": "python", "no_python": "executable"}
-    chosen = next((kind for flag, kind in kinds.items() if flag in options and options[flag].value), "python")
-    return replace(program, kind=chosen)
+    given = {flag: options[flag] for flag in kinds if flag in options and options[flag].value}
+    if "no_python" in given and len(given) > 1:
+        seen = " and ".join(value.source for value in given.values())
+        raise UsageError(f"run {program.target}", seen, "leave one of them out")
+    return replace(program, kind=next((kinds[flag] for flag in given), "python"))
 
 
 def translated(options: Mapping[str, Value], env: Env) -> dict[str, Value]:
@@ -189,11 +200,16 @@ def meeting_of(options: Mapping[str, Value]) -> dict[str, Value]:
         number = options["master_port"].value if "master_port" in options else 29500
         values["master"] = Value(f"{options['master_addr'].value}:{number}", options["master_addr"].source)
     if "rdzv_conf" in options:
-        conf = dict(item.partition("=")[::2] for item in str(options["rdzv_conf"].value).split(","))
-        limit = conf.get("join_timeout") or conf.get("timeout")
+        conf = pairs_of(options["rdzv_conf"])
+        limit = next((conf[key] for key in DEADLINES if conf.get(key)), "")
         if limit:
             values["rendezvous_timeout_s"] = Value(seconds_of(limit, "--rdzv-conf"), "--rdzv-conf")
     return values
+
+
+def pairs_of(conf: Value) -> dict[str, str]:
+    """Keys and values of `--rdzv-conf`."""
+    return dict(item.partition("=")[::2] for item in str(conf.value).split(",") if item)
 
 
 def with_port(endpoint: Value) -> Value:
@@ -206,6 +222,10 @@ def flags_of(options: Mapping[str, Value]) -> dict[str, Value]:
     """What flags and words stand for."""
     values = {}
     if "standalone" in options and options["standalone"].value:
+        nodes = options.get("nnodes")
+        if nodes is not None and isinstance(nodes.value, tuple) and nodes.value[0] > 1:
+            seen = f"{options['standalone'].source}, and {nodes.source} of {nodes.value[0]} at least"
+            raise UsageError("know how many nodes take part", seen, "leave one of them out")
         values["nnodes"] = Value((1, 1), options["standalone"].source)
     if "virtual_local_rank" in options and options["virtual_local_rank"].value:
         values["visible"] = Value("virtual", options["virtual_local_rank"].source)
@@ -249,6 +269,9 @@ def notes(options: Mapping[str, Value]) -> list[str]:
         reason = NO_EFFECT.get(row.field.removeprefix("torchrun_"), "")
         if value is not None and reason:
             reasons.setdefault(reason, []).append(value.source)
+    conf = options["rdzv_conf"] if "rdzv_conf" in options else Value("", "")
+    if idle := [key for key in pairs_of(conf) if key not in DEADLINES]:
+        reasons.setdefault(MEETING, []).append(f"{', '.join(idle)} in {conf.source}")
     return [f"{', '.join(sources)}: no effect, {reason}" for reason, sources in reasons.items()]
 
 

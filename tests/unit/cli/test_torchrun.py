@@ -108,6 +108,16 @@ def test_options_without_effect_are_explained_in_one_line_each():
     }
 
 
+def test_keys_of_the_meeting_without_effect_are_named():
+    notes = read("--rdzv-backend", "etcd", "--rdzv-conf", "timeout=9,is_host=1,protocol=https", "a.py").notes
+    assert notes == ("--rdzv-backend, is_host, protocol in --rdzv-conf: no effect, slaunch has its own ways for nodes to meet",)
+    assert read("--rdzv-conf", "join_timeout=9", "a.py").notes == ()
+
+
+def test_standalone_with_one_node_said_twice():
+    assert read("--standalone", "--nnodes", "1", "a.py").nnodes == (1, 1)
+
+
 def test_restarts():
     assert read("--max-restarts", "3", "a.py").max_restarts == 3
     assert read("a.py").max_restarts == 0
@@ -133,6 +143,9 @@ def test_variables_of_torchrun_set_options_and_the_command_line_wins():
         (["--nnodes", "4:2", "a.py"], "MIN not above MAX"),
         (["--rdzv-conf", "timeout=soon", "a.py"], "--rdzv-conf"),
         (["--nnodes", "2"], "no program"),
+        (["--no-python", "-m", "a"], "-m and --no-python"),
+        (["--no-python", "--run-path", "a.py"], "--run-path and --no-python"),
+        (["--standalone", "--nnodes", "2:4", "a.py"], "--standalone, and --nnodes of 2"),
     ],
 )
 def test_w50_w14_bad_command_lines_are_named(words, part):
