@@ -1,5 +1,7 @@
 """The command line and the environment become `Options`."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +76,37 @@ def test_f321_w49_command_line_before_environment_before_default():
     assert options.origins["log_dir"] == "--log-dir"
     assert options.origins["job_id"] == "SLAUNCH_JOB_ID"
     assert options.origins["grace_s"] == "default"
+
+
+SAMPLES = ("2", "1:2", "true", "false", "none", "workerlog.{rank}", "12M", "USR1", "/x")
+"""Texts of which every option understands one, or a word of its help."""
+FILES = ("config", "profile", "parts")
+"""Options that name a file, which have tests of their own."""
+
+
+def sample(row):
+    """A text that an option takes, and that is not its default."""
+    for text in (*SAMPLES, *re.findall(r"[\w-]+", row.help)):
+        try:
+            value = row.read(text)
+        except ValueError:
+            continue
+        if value != getattr(read_options(["a.py"], {}), row.field):
+            return text
+    raise AssertionError(f"no sample for {row.names[0]}")
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.field not in FILES], ids=lambda row: row.field)
+def test_f40_each_option_has_a_name_a_variable_and_a_key(row, tmp_path):
+    text = sample(row)
+    line = read_options([f"{row.names[0]}={text}", "a.py"], {})
+    by_variable = read_options(["a.py"], {row.variable: text})
+    (tmp_path / "s.toml").write_text(f'{row.names[0].removeprefix("--").replace("-", "_")} = "{text}"\n')
+    by_key = read_options(["--config", str(tmp_path / "s.toml"), "a.py"], {})
+    values = [getattr(options, row.field) for options in (line, by_variable, by_key)]
+    assert values[0] == values[1] == values[2] != getattr(read_options(["a.py"], {}), row.field)
+    origins = [options.origins[row.field] for options in (line, by_variable, by_key)]
+    assert origins == [row.names[0], row.variable, str(tmp_path / "s.toml")]
 
 
 @pytest.mark.parametrize("dialect", ["torchrun", "paddle", "fleetrun"])
