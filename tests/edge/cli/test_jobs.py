@@ -248,6 +248,9 @@ def test_a_container_program_that_is_missing_is_named(here: Path) -> None:
 def test_f50_coverage_of_each_worker(here: Path) -> None:
     done = run(here, "explain", "--json", "paddle", "show.py", "a", WITH_COVERAGE="ON")
     assert json.loads(done.stdout)["plan"]["argv"][1:] == ["-u", "-m", "coverage", "run", "--branch", "-p", "show.py", "a"]
+    covered = run(here, "paddle", "--nproc_per_node", "2", "--tee", "all", "show.py", "a", WITH_COVERAGE="ON")
+    assert len(shown(covered.stdout)) == 2, covered.stderr
+    assert len(list(here.glob(".coverage.*"))) == 2  # one for each worker
 
 
 @pytest.mark.parametrize("dialect", ["torchrun", "paddle", "fleetrun"])
