@@ -1,7 +1,7 @@
 """The doctor's hand on a node: started by srun, it looks when it is told to, and tells what it saw.
 
-Orders come as lines of JSON on standard input, which srun gives to all tasks alike; each is answered by one value. The end of the
-input, or of the time, ends it.
+Orders come as lines of JSON on standard input, which srun gives to all tasks alike; each has a number, and is answered by one
+value with that number. The end of the input, or of the time, ends it.
 
     {"do": "look", "request": …, "token": …}    run all checks
     {"do": "time"}                              the time of day
@@ -37,7 +37,8 @@ def main() -> int:
     agent = Agent(dict(os.environ))
     try:
         for line in sys.stdin:
-            agent.say(agent.obey(json.loads(line)))
+            order = json.loads(line)
+            agent.say({**agent.obey(order), "number": order["number"]})
     finally:
         agent.close()
     return 0

@@ -9,7 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from slaunch.allocation.values import StepCall
@@ -81,6 +81,7 @@ class Conversation:
 
     def __init__(self, calls: Sequence[StepCall], end_s: float = END_S) -> None:
         self._end_s = end_s
+        self._number = 0
         self.complaints = ""
         self._joiner = Joiner()
         self._steps = [Step(call) for call in calls]
@@ -94,20 +95,23 @@ class Conversation:
         """Whether nobody will say anything more."""
         return all(step.over for step in self._steps)
 
-    def ask(self, order: Mapping[str, Any], count: int, deadline: float) -> dict[str, Answer]:
-        """Give all agents an order; the answers by sender, of those who answer in time.
+    def ask(self, order: Mapping[str, Any], deadline: float, count: int = 0, senders: Collection[str] = ()) -> dict[str, Answer]:
+        """Give all agents an order; the answers by sender, of those who answer in time. Late ones to earlier orders are dropped.
 
         Args:
             order: see `slaunch.doctor.agent`.
-            count: how many answers there will be.
             deadline: when to wait no more.
+            count: how many answers to wait for.
+            senders: whose answers to wait for.
         """
+        self._number += 1
         for step in self._steps:
-            step.outbox += json.dumps(order).encode() + b"\n"
+            step.outbox += json.dumps({**order, "number": self._number}).encode() + b"\n"
             self._write(step)
         found: dict[str, Answer] = {}
-        while len(found) < count and not self.over and time.monotonic() < deadline:
-            found.update(self._hear(deadline))
+        while (len(found) < count or not found.keys() >= set(senders)) and not self.over and time.monotonic() < deadline:
+            heard = self._hear(deadline)
+            found.update({sender: answer for sender, answer in heard.items() if answer.value["number"] == self._number})
         return found
 
     def _hear(self, deadline: float) -> dict[str, Answer]:

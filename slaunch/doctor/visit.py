@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from slaunch.allocation.values import Shell, StepCall, StepShape
@@ -77,25 +77,36 @@ class Order:
 def visit(order: Order) -> Visit:
     """Examine all nodes that can be reached, in less than a minute."""
     deadline = time.monotonic() + WHOLE_S
-    absent: tuple[str, ...] = ()
-    complaints, mpi = "", ""
-    for start in range(STARTS):
+    absent: list[str] = []
+    complaints, mpi, told = "", "", nothing(order)
+    for _ in range(STARTS):
         talk = Conversation(calls(order, absent, mpi))
         try:
-            here = hello(talk, order, absent, deadline)
-            if not talk.over or start == STARTS - 1:
-                told = converse(talk, order, here, deadline)
-                break
+            here = talk.ask({"do": "time"}, min(deadline, time.monotonic() + START_S), count_of(order) - len(absent))
+            if not talk.over:
+                told = Examination(talk, order, list(here), deadline).run()
         finally:
             talk.close()
         complaints += talk.complaints
-        if not talk.failed_nodes() and not any(word.startswith("--mpi") for word in order.extra):
-            mpi = "none"
-        absent = (*absent, *(node for node in talk.failed_nodes() if node not in absent))
-    return replace(told, complaints=complaints + talk.complaints, plugin=mpi == "none" and bool(told.outcomes))
+        failed = [node for node in talk.failed_nodes() if node not in absent]
+        if told.outcomes or not (failed or may_change_plugin(order, mpi)):
+            break
+        mpi = mpi if failed else "none"
+        absent += failed
+    return replace(told, complaints=complaints, plugin=mpi == "none" and bool(told.outcomes))
 
 
-def calls(order: Order, absent: tuple[str, ...], mpi: str) -> list[StepCall]:
+def may_change_plugin(order: Order, mpi: str) -> bool:
+    """Whether the next start can be without srun's default plug-in."""
+    return not mpi and not any(word.startswith("--mpi") for word in order.extra)
+
+
+def nothing(order: Order) -> Visit:
+    """A visit that nobody answered."""
+    return Visit({}, {}, {}, 0, (), {}, missing(order, ()), "", groups(order.shell))
+
+
+def calls(order: Order, absent: Sequence[str], mpi: str) -> list[StepCall]:
     """The step's command, without nodes that failed; in a job of several components one for each, and there with all nodes."""
     overlap = ("--overlap",) if order.version >= OVERLAP else ()
     out = (f"--exclude={','.join(absent)}",) if absent and not order.shell.shape.het_groups else ()
@@ -121,64 +132,78 @@ def count_of(order: Order) -> int:
     return sum(part.nodes for part in parts)
 
 
-def hello(talk: Conversation, order: Order, absent: tuple[str, ...], deadline: float) -> list[str]:
-    """The senders of those agents that have started."""
-    until = min(deadline, time.monotonic() + START_S)
-    return sorted(talk.ask({"do": "time"}, count_of(order) - len(absent), until))
+class Examination:
+    """What is asked of the agents of a step, one thing after the other. Who does not answer in time is not waited for again."""
 
+    def __init__(self, talk: Conversation, order: Order, here: list[str], deadline: float) -> None:
+        self._talk = talk
+        self._order = order
+        self._here = here
+        self._deadline = deadline
 
-def converse(talk: Conversation, order: Order, here: list[str], deadline: float) -> Visit:
-    """Everything that the agents who are here can tell."""
-    token = os.urandom(16).hex()
+    def run(self) -> Visit:
+        """Everything that the agents who are here can tell."""
+        looked = self._look()
+        readings = self._read_clocks()
+        rows = [[sender, told["port"], told["addresses"]] for sender, told in looked.items()]
+        reached = self._ask({"do": "reach", "nodes": rows, "credential": credential()}, REACH_S)
+        failures = {node_of(sender): answer.value["failures"] for sender, answer in reached.items()}
+        refused = {node_of(sender): answer.value["credential"] for sender, answer in reached.items()}
+        nodes = everybody(rows)
+        return Visit(
+            {node_of(sender): outcomes_of(told["outcomes"]) for sender, told in looked.items()},
+            readings,
+            failures,
+            len(shared(nodes)),
+            tuple(self._measure(nodes, [row[1] for rows in failures.values() for row in rows])),
+            {node: error for node, error in refused.items() if error},
+            missing(self._order, [node_of(sender) for sender in looked]),
+            "",
+            groups(self._order.shell),
+        )
 
-    def ask(asked: dict[str, Any], limit_s: float) -> dict[str, Answer]:
-        return talk.ask(asked, len(here), min(deadline, time.monotonic() + limit_s)) if here else {}
+    def _ask(self, asked: dict[str, Any], limit_s: float) -> dict[str, Answer]:
+        """The answers of those who are still here."""
+        if not self._here:
+            return {}
+        until = min(self._deadline, time.monotonic() + limit_s)
+        answers = self._talk.ask(asked, until, senders=self._here)
+        self._here = list(answers)
+        return answers
 
-    looked = ask({"do": "look", "request": asdict(order.request), "token": token}, LOOK_S)
-    readings: dict[str, Reading] = {}
-    for _ in range(CLOCKS):
-        sent_s = time.time()
-        for sender, answer in ask({"do": "time"}, TIME_S).items():
-            if "time_s" in answer.value:
-                node = node_of(sender)
-                read = clocks.reading(sent_s, answer.value["time_s"], answer.heard_s)
+    def _look(self) -> dict[str, dict[str, Any]]:
+        """What the checks saw, in the order of the job's nodes."""
+        token = os.urandom(16).hex()
+        looked = self._ask({"do": "look", "request": asdict(self._order.request), "token": token}, LOOK_S)
+        return {sender: looked[sender].value for sender in placed(looked, self._order)}
+
+    def _read_clocks(self) -> dict[str, Reading]:
+        """The best of several readings of each clock."""
+        readings: dict[str, Reading] = {}
+        for _ in range(CLOCKS):
+            sent_s = time.time()
+            for sender, answer in self._ask({"do": "time"}, TIME_S).items():
+                node, read = node_of(sender), clocks.reading(sent_s, answer.value["time_s"], answer.heard_s)
                 readings[node] = clocks.better(readings.get(node), read)
-    seen = {sender: looked[sender].value for sender in placed(looked, order) if "outcomes" in looked[sender].value}
-    rows = [[sender, seen[sender]["port"], seen[sender]["addresses"]] for sender in seen]
-    reached = ask({"do": "reach", "nodes": rows, "credential": credential()}, REACH_S) if seen else {}
-    told = {node_of(sender): answer.value for sender, answer in reached.items() if "failures" in answer.value}
-    nodes = everybody(rows)
-    nets = shared(nodes)
-    good = working(nodes, [row[1] for value in told.values() for row in value["failures"]])
-    rates = [] if order.request.quick or len(nodes) < 2 else measured(ask, len(nodes), good)
-    return Visit(
-        {node_of(sender): {name: outcome_of(each) for name, each in value["outcomes"].items()} for sender, value in seen.items()},
-        readings,
-        {node: value["failures"] for node, value in told.items()},
-        len(nets),
-        tuple(rates),
-        {node: value["credential"] for node, value in told.items() if value["credential"]},
-        missing(order, [node_of(sender) for sender in seen]),
-        "",
-        groups(order.shell),
-    )
+        return readings
+
+    def _measure(self, nodes: Sequence[Neighbour], unreached: Sequence[str]) -> Iterator[Rate]:
+        """Rates of all rounds on the first networks that work."""
+        nets = [] if self._order.request.quick or len(nodes) < 2 else working(nodes, unreached)[:NETS]
+        for net, shift in ((net, shift) for net in nets for shift in shifts(len(nodes))):
+            for sender, answer in self._ask({"do": "send", "shift": shift, "net": net}, SEND_S).items():
+                if answer.value["rate"]:
+                    yield node_of(sender), answer.value["to"], answer.value["card"], answer.value["rate"]
+
+
+def outcomes_of(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    """Outcomes by check."""
+    return {name: outcome_of(each) for name, each in told.items()}
 
 
 def working(nodes: Sequence[Neighbour], unreached: Sequence[str]) -> list[int]:
     """Numbers of the shared networks on which no address is unreached."""
     return [at for at, net in enumerate(shared(nodes)) if not any(each.way[net].ip in unreached for each in nodes)]
-
-
-def measured(ask: Any, nodes: int, nets: Sequence[int]) -> list[Rate]:
-    """Rates of all rounds on the first of these networks."""
-    found: list[Rate] = []
-    for net in nets[:NETS]:
-        for shift in shifts(nodes):
-            for sender, answer in ask({"do": "send", "shift": shift, "net": net}, SEND_S).items():
-                value = answer.value
-                if value.get("rate"):
-                    found.append((node_of(sender), value["to"], value["card"], value["rate"]))
-    return found
 
 
 def placed(senders: Iterable[str], order: Order) -> list[str]:
@@ -201,6 +226,6 @@ def groups(shell: Shell) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def missing(order: Order, here: list[str]) -> tuple[str, ...]:
+def missing(order: Order, here: Sequence[str]) -> tuple[str, ...]:
     """Nodes of the job of which nothing came."""
     return tuple(node for node in order.shell.allocation.nodes if node not in here)

@@ -31,7 +31,7 @@ def talk_to(argv: tuple[str, ...], end_s: float = PATIENCE_S) -> Conversation:
 
 
 def ask(talk: Conversation, order: Mapping[str, Any], count: int = 1) -> dict[str, dict[str, Any]]:
-    found = talk.ask(order, count, time.monotonic() + PATIENCE_S)
+    found = talk.ask(order, time.monotonic() + PATIENCE_S, count)
     return {sender: answer.value for sender, answer in found.items()}
 
 
@@ -43,7 +43,11 @@ def test_an_agent_does_as_it_is_told() -> None:
         looked = ask(talk, LOOK)[sender]
         assert looked["outcomes"]["cpus"]["facts"]["cpus"] >= 1 and looked["port"] > 0 and looked["addresses"]
         rows = [[sender, looked["port"], looked["addresses"]]]
-        assert ask(talk, {"do": "reach", "nodes": rows, "credential": ""})[sender] == {"failures": [], "credential": ""}
+        assert ask(talk, {"do": "reach", "nodes": rows, "credential": ""})[sender] == {
+            "failures": [],
+            "credential": "",
+            "number": 3,
+        }
     finally:
         talk.close()
     assert talk.complaints == ""
@@ -88,7 +92,7 @@ def test_what_ends_early_is_over_and_tells_why() -> None:
 def test_nobody_waits_for_one_who_is_silent() -> None:
     talk = talk_to((sys.executable, "-c", "import sys; sys.stdin.read()"))
     try:
-        assert talk.ask({"do": "time"}, 1, time.monotonic() + 0.2) == {} and not talk.over
+        assert talk.ask({"do": "time"}, time.monotonic() + 0.2, 1) == {} and not talk.over
     finally:
         talk.close()
 
@@ -96,7 +100,7 @@ def test_nobody_waits_for_one_who_is_silent() -> None:
 def test_one_who_does_not_listen_is_ended() -> None:
     talk = talk_to((sys.executable, "-c", "import time; time.sleep(300)"), end_s=0.2)
     try:
-        assert talk.ask({"do": "look", "much": "x" * (1 << 20)}, 1, time.monotonic() + 0.3) == {}
+        assert talk.ask({"do": "look", "much": "x" * (1 << 20)}, time.monotonic() + 0.3, 1) == {}
     finally:
         talk.close()
 
