@@ -17,6 +17,8 @@ from support.jobs import PROGRAMS, folder_in
 
 TRAINING = f"{PROGRAMS}/saving.py"
 PATIENCE_S = 240
+LATE_S = 4.0
+"""Word of the end of a job's first run must not reach Slurm when the second one runs: that is what it holds jobs back for."""
 pytestmark = pytest.mark.timeout(PATIENCE_S + 60)
 REST = "--ntasks-per-node=1", "-c1", "--mem-per-cpu=100", "--open-mode=append"
 NEAR = "-xn3,n4"  # the other two nodes are for the job that is preempted
@@ -35,6 +37,7 @@ class Run:
     job: str = ""
     states: list[str] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    since: float = 0.0
 
     def submit(self) -> None:
         self.folder = folder_in(self.cluster.scratch)
@@ -62,12 +65,13 @@ class Run:
         return len(self.numbers("steps.0")) > 3
 
     def follow(self, id: str) -> None:
-        """Note its state; let it start again at once."""
+        """Note its state; let it start again soon."""
         self.facts = self.cluster.job(id)
         state = self.facts.get("JobState", "?")
         if self.states[-1:] != [state]:
             self.states.append(state)
-        if state == "PENDING" and self.facts.get("Reason") == "BeginTime":
+            self.since = time.monotonic()
+        if state == "PENDING" and self.facts.get("Reason") == "BeginTime" and time.monotonic() > self.since + LATE_S:
             self.cluster.run(["scontrol", "update", f"jobid={id}", "StartTime=now"])
 
     def ledger(self, id: str = "") -> dict[str, int]:
@@ -96,6 +100,15 @@ def step(wish: str = "yes", more: str = "") -> str:
     return "srun " + SLAUNCH.format(wish=wish, more=more)
 
 
+OTHER_TASK = """[ $SLURM_ARRAY_TASK_ID -eq 5 ] || {{
+    echo started >>{folder}/other
+    until [ -e {folder}/done.0 ]; do sleep 0.2; done
+    exit 0
+}}
+"""
+"""Of an array's tasks the last one has the number of the whole array: it alone must go back."""
+
+
 def all_of(cluster: Cluster) -> dict[str, Run]:
     near = "-N2", NEAR
     runs = [
@@ -107,7 +120,7 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
         Run(cluster, "cancelled", batch(), ("-N1", NEAR, "--time=10")),
         Run(cluster, "b_term", batch(), ("-N1", NEAR, "--time=30")),
         Run(cluster, "crashes", step("failure=1"), ("-N1", NEAR, "--time=10"), ("20", "7")),
-        Run(cluster, "array", step(), (*near, "--time=10", "--array=3")),
+        Run(cluster, "array", OTHER_TASK + step(), (*near, "--time=10", "--array=3,5")),
         Run(cluster, "het", batch(), ("-N1", NEAR, "--time=10", ":", *REST[:-1], "-N1", NEAR)),
         Run(cluster, "preempted", batch(), ("-N2", "-wn3,n4", "--exclusive", "--time=10")),
     ]
@@ -134,7 +147,7 @@ def act(cluster: Cluster, runs: dict[str, Run]) -> None:
         "requeued": ["scontrol", "requeue", "{}"],
         "cancelled": ["scancel", "{}"],
         "b_term": ["scancel", "--batch", "--signal=TERM", "{}"],
-        "array": ["scancel", "--signal=USR2", "{}_3"],
+        "array": ["scancel", "--signal=USR2", "{}_5"],
         "het": ["scancel", "--signal=USR2", "{}"],
         "preempted": ["sbatch", "-purgent", "-N2", "-wn3,n4", "--exclusive", "--time=1", "-o/dev/null", "--wrap=sleep 1"],
     }
@@ -150,7 +163,7 @@ def act(cluster: Cluster, runs: dict[str, Run]) -> None:
 def ended(runs: dict[str, Run]) -> bool:
     for run in runs.values():
         if run.states[-1:] == [] or run.states[-1] not in ENDED:
-            run.follow(f"{run.job}_3" if run.name == "array" else run.job)
+            run.follow(f"{run.job}_5" if run.name == "array" else run.job)
     return all(run.states[-1] in ENDED for run in runs.values())
 
 
@@ -164,13 +177,15 @@ def test_p78_p82_p84_p85_a_job_whose_time_runs_out_goes_on_from_its_step(runs: d
     run = runs[name]
     run.exactly_once(2)
     assert run.states[-1] == "COMPLETED", run.read("out")
-    assert run.ledger(f"{run.job}_3" if name == "array" else "") == {"timeout": len(run.numbers("runs.0")) - 1}
+    assert run.ledger(f"{run.job}_5" if name == "array" else "") == {"timeout": len(run.numbers("runs.0")) - 1}
     saved = run.numbers("saved.0")
     reasons = {"usr2": "SIGUSR2", "b_usr1": "SIGUSR1", "warned": "time", "limit": "stop"}
     assert saved[0][2] == reasons.get(name, "SIGUSR2")
     assert "queue:  the job goes back into the queue (1. time at the time limit)" in run.read("out")
     if name in ("usr2", "warned"):
         assert 0 < float(saved[0][3]) < 60, "the time left is known"
+    if name == "array":
+        assert run.read("other") == "started\n", "the other task was not put back"
     if name == "limit":
         assert "reason: the job reached its time limit of" in run.read("out")
 
