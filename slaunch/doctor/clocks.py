@@ -50,7 +50,7 @@ def off(node: str, offset_s: float, error_s: float) -> Finding | None:
         return None
     far = surely >= FAR_OFF_S
     way = "ahead of" if offset_s > 0 else "behind"
-    means = "credentials of munge are refused (beyond 300 s), and steps fail" if far else "times in logs and of files mislead"
+    means = "beyond 300 s munge refuses credentials, and steps fail" if far else "times in logs and of files mislead"
     todo = "on that node: `chronyc tracking` or `timedatectl`; tell the administrator"
     seen = f"the clock is {abs(offset_s):.1f} s {way} the other nodes' (within {error_s:.2f} s)"
     return Finding(NAME, ERROR if far else WARNING, seen, means + "; make and rsync see wrong ages", todo, (node,))
