@@ -1,7 +1,8 @@
 """What a failed worker died of, from its exit, its last words and the memory counters.
 
-Classes: "memory" (the kernel or the device had none left), "peer" (it lost another worker: a victim), "signal" (a signal ended
-it), "start" (it could not be executed), "error" (anything else; also an exception that it spoke of last before a signal came).
+Classes: "memory" (the kernel or the device had none left), "port" (another process has a port that slaunch chose for it), "peer"
+(it lost another worker: a victim), "signal" (a signal ended it), "start" (it could not be executed), "error" (anything else; also
+an exception that it spoke of last before a signal came).
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ _MEMORY = (
     r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|ResourceExhaustedError|cudaErrorMemoryAllocation"
     r"|MemoryError|std::bad_alloc|Cannot allocate memory"
 )
+_PORT = r"(?i)address already in use|EADDRINUSE"  # the system's words; libuv's, in torch's store
+_NUMBER = r"(?i)\bport:? ?(\d{2,5})\b|[\w\]]:(\d{2,5})\b|', (\d{2,5})\)"
 _EXCEPTION = r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$"
 _STOP = r"KeyboardInterrupt|SystemExit|SignalException|CancelledError|killed by signal|got signal|Terminated"
 _LAST_WORDS = 8
 
 
-def classify(code: int, number: int, tail: tuple[str, ...], oom: str, said: str = "") -> tuple[str, str]:
+def classify(  # noqa: PLR0917 - all that is known
+    code: int, number: int, tail: tuple[str, ...], oom: str, said: str = "", told: str = ""
+) -> tuple[str, str]:
     """Class of the cause and one line on it.
 
     Args:
@@ -35,6 +40,7 @@ def classify(code: int, number: int, tail: tuple[str, ...], oom: str, said: str 
         tail: last lines of its output.
         oom: what `oom.explain` says of the time it ran.
         said: the exception that it wrote to its error file; "" if it wrote none.
+        told: what its variables say; the ports that were chosen for it are in there.
     """
     if number == signal.SIGKILL and oom:
         return "memory", oom
@@ -44,10 +50,18 @@ def classify(code: int, number: int, tail: tuple[str, ...], oom: str, said: str 
     words = exception or "\n".join(tail[-_LAST_WORDS:])
     if re.search(_MEMORY, words):
         return "memory", exception or "out of memory"
+    if re.search(_PORT, words) and is_ours(words, told):
+        return "port", exception or "address already in use"
     if re.search(_PEER, words):
         return "peer", exception
     died_speaking = bool(exception) and exception in (said, *(line.strip() for line in tail[-1:])) and not is_stop(exception)
     return "signal" if number and not died_speaking else "error", exception
+
+
+def is_ours(words: str, told: str) -> bool:
+    """Whether the port that is in use is one that slaunch chose, as far as the program says which it is."""
+    said = {"".join(found) for line in words.splitlines() if re.search(_PORT, line) for found in re.findall(_NUMBER, line)}
+    return not said or any(re.search(rf"\b{port}\b", told) for port in said)
 
 
 def is_stop(detail: str) -> bool:

@@ -308,7 +308,7 @@ class Crew:
         lines = errors or tail(worker.log, worker.log_start)
         killed = oom.explain(self._group, self._oom_before, oom.count(self._group)) if number == signal.SIGKILL else ""
         said = errorfile.read(spec.set_env.get(errorfile.VARIABLE, ""))
-        cause, detail = classify(shell_code, number, lines, killed, said)
+        cause, detail = classify(shell_code, number, lines, killed, said, " ".join(spec.set_env.values()))
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
         return Failure(*who, shell_code, number, now, cause, detail, log, lines, worker.told, spec.role)
 

@@ -94,7 +94,7 @@ def is_victim(failure: Failure) -> bool:
 
 def explains_itself(failure: Failure) -> bool:
     """Its last words give a reason that is neither a lost connection nor the request to stop."""
-    return failure.cause in ("memory", "error") and bool(failure.detail) and not is_stop(failure.detail)
+    return failure.cause in ("memory", "port", "error") and bool(failure.detail) and not is_stop(failure.detail)
 
 
 def culprits_first(found: Findings) -> tuple[Failure, ...]:

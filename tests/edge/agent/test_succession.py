@@ -131,3 +131,33 @@ def test_a_request_to_stop_while_a_hub_is_looked_for_is_not_lost(tmp_path: Path)
         job.agents[2].send_signal(signal.SIGTERM)
         assert set(job.wait()[1:]) <= {75, 143}
         assert not any(os.path.exists(f"{tmp_path}/up.1.{rank}") for rank in range(3))
+
+
+def test_a_spare_takes_the_place_of_the_lost_node_also_of_the_first(tmp_path: Path) -> None:
+    """Two spares, and two losses: the world stays, and who lives keeps its rank."""
+    code = again(tmp_path, "[ $ATTEMPT = 2 ] && exit 0")
+    with Job(tmp_path, [[code]] * 5, **options(spares=2)) as job:
+        job.started("up.0.0", "up.0.1", "up.0.2")
+        job.agents[1].kill()
+        job.started("up.1.0", "up.1.1", "up.1.2")
+        assert "attempt 1 rank 1 of 3 before" in job.log(1)
+        job.agents[0].kill()
+        assert job.wait() == [-9, -9, 0, 0, 0], job.text("err.0") + job.text("err.2")
+        report = job.report(2)
+        assert (report["attempt"], report["world"], report["nodes"]) == (2, 3, 3)
+        said = "".join(job.log(rank) for rank in range(3))
+        assert "attempt 2 rank 2 of 3 before 2" in said
+        assert "attempt 2 rank 1 of 3 before 1" in said
+        assert "rank 3" not in said
+
+
+def test_spares_end_with_the_job_and_are_not_missed(tmp_path: Path) -> None:
+    """One is killed while it waits, one lives on to the end."""
+    code = shell(f"touch {tmp_path}/up.$RANK; until [ -e {tmp_path}/end ]; do sleep 0.05; done; [ $RANK = 1 ] && exit 3; exit 0")
+    with Job(tmp_path, [[code]] * 4, **options(spares=2)) as job:
+        job.started("up.0", "up.1")
+        job.agents[3].kill()
+        (tmp_path / "end").touch()
+        assert job.wait() == [3, 3, 3, -9]
+        assert job.report()["verdict"]["lost"] == []
+        assert job.report()["world"] == 2

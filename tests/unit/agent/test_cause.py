@@ -44,6 +44,27 @@ def test_p93_p94_classes(code: int, number: int, tail: tuple[str, ...], oom: str
         assert line == detail
 
 
+TORCH_PORT = (
+    "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29593, "
+    "useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "told", "cause"),
+    [
+        (TORCH_PORT, "10.0.0.1 29593", "port"),
+        (TORCH_PORT, "10.0.0.1 31000", "peer"),
+        ("OSError: [Errno 98] Address already in use", "29593", "port"),
+        ("Server listen failed on 10.0.0.1:29593: Address already in use [98]", "10.0.0.1:29593,10.0.0.2:29593", "port"),
+        ("Cannot open port 6006: address already in use (TensorBoard)", "29593", "error"),
+    ],
+)
+def test_p30_a_port_that_slaunch_chose_and_another_process_has(line: str, told: str, cause: str) -> None:
+    """Of a port that the program chose itself, new ports would be no help."""
+    assert classify(1, 0, ("Traceback (most recent call last):", line), "", "", told)[0] == cause
+
+
 def test_an_oom_counter_explains_only_a_kill() -> None:
     assert classify(1, 0, (), "out of memory: the whole node")[0] == "error"
     assert classify(139, signal.SIGSEGV, (), "out of memory: the whole node")[0] == "signal"

@@ -34,7 +34,7 @@ ENDED = (WorkerExited(1, Failure(1, 0, 1, "n1", 7, 137, 9, 100.1, told=True)), T
 
 
 @given(st.lists(st.sets(st.integers(0, 9)), min_size=1, max_size=4), st.integers(1, 10))
-def test_f132_never_two_parts_of_a_job_may_go_on(parts: list[set[int]], size: int) -> None:
+def test_never_two_parts_of_a_job_may_go_on(parts: list[set[int]], size: int) -> None:
     """However it falls apart, and whether or not they know that some agents have ended."""
     base = frozenset(range(size))
     seen: set[int] = set()
