@@ -106,6 +106,8 @@ class Options:
         restart_delay_s: wait before the first restart, twice as long before each further one.
         restart_window_s: only restarts within so many seconds count against `max_restarts`; 0 = all.
         no_restart_codes: exit codes of a worker after which there is none.
+        join: this node is to take part in the job that runs already in this allocation.
+        join_policy: what happens to the workers when a node joins: "restart", "boundary" or "next".
         health_check: whether each node's health is looked at before another attempt.
         exclude_bad: file that lists nodes that have shown a fault, for later jobs; empty = none.
         max_no_progress: attempts in a row without progress after which there is none; 0 = however many.
@@ -194,6 +196,8 @@ class Options:
     restart_window_s: float = 0.0
     no_restart_codes: tuple[int, ...] = ()
     max_no_progress: int = 0
+    join: bool = False
+    join_policy: str = "restart"
     health_check: bool = True
     exclude_bad: str = ""
     nnodes: tuple[int, int] = (0, 0)

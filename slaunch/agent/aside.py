@@ -54,7 +54,7 @@ class Aside:
         journal: Journal,
         star: Star,
         card: Run | None = None,
-        hosts: tuple[str, ...] = (),
+        hosts: Sequence[str] = (),
     ) -> None:
         self._plan = plan
         self._hosts = hosts or tuple(node.host for node in plan.nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import selectors
 from collections.abc import Callable, Mapping
 from math import inf
@@ -11,13 +12,16 @@ from slaunch.agent.blame import BadNodes
 from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew
 from slaunch.agent.errand import Errand
-from slaunch.agent.events import Event, MakePlan, Planned, Prepare, Prepared, Started, StartFailed
+from slaunch.agent.events import Admit, Enrol, Event, MakePlan, Planned, Prepare, Prepared, Started, StartFailed
 from slaunch.agent.journal import Journal
-from slaunch.agent.policy import Policy
+from slaunch.agent.policy import Policy, found_port_in_use
 from slaunch.agent.progress import Progress
+from slaunch.agent.reception import Doors, Reception
 from slaunch.agent.seats import number_of
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
+from slaunch.channel.star import Star
+from slaunch.channel.succession import Dynasty
 from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
 from slaunch.frozen import asdict, dataclass, field, replace
@@ -25,6 +29,8 @@ from slaunch.node.health import Health
 from slaunch.node.ports import Reserved
 from slaunch.node.values import Problem
 from slaunch.plan.values import Plan, WorkerSpec
+from slaunch.rendezvous.codec import decode_facts
+from slaunch.rendezvous.late import Welcome, targets_of
 from slaunch.rendezvous.values import Membership
 
 HEALTH_S = 12.0
@@ -43,6 +49,8 @@ class Again:
         hold: holds this node's ports of an attempt, new ones as far as the user has not fixed them.
         plan: the plan of a membership and an attempt's number.
         specs: the workers of a node of a plan.
+        doors: opens the way for nodes that come to the running job; None where there is none.
+        welcome: what this agent was told when it came to the running job; None if it was there from the beginning.
     """
 
     membership: Membership
@@ -53,6 +61,8 @@ class Again:
     """Looks at this node's health; may hang. None where the user does not want it."""
     policy: Policy = field(default_factory=Policy)
     """With how many nodes."""
+    doors: Doors | None = None
+    welcome: Welcome | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,7 @@ class Desk:
     progress: Progress
     selector: selectors.BaseSelector
     bad: BadNodes
+    hosts: list[str]
 
 
 @dataclass(frozen=True)
@@ -105,17 +116,60 @@ class Attempts:
         self._desk = desk
         self._env = env
         self._look: Errand | None = None
+        self._facts = again.membership.facts if again else ()
+        self._reception = Reception(again.doors, self._facts[0], desk.aside.announce) if again and again.doors else None
+        if again and again.welcome:
+            self.members = again.welcome.members
 
     @property
     def due(self) -> float:
         """When there is something to do, on the monotonic clock."""
-        return min(self._look.due if self._look else inf, self._desk.bad.due)
+        here = self._reception.due if self._reception else inf
+        return min(self._look.due if self._look else inf, self._desk.bad.due, here)
 
     def tick(self, now: float) -> None:
         """Do it, if it is time."""
         if self._look:
             self._look.tick(now)
         self._desk.bad.tick(now)
+        if self._reception:
+            self._desk.crew.events += self._reception.tick(now)
+
+    def lead(self) -> None:
+        """This agent is the hub."""
+        if self._reception:
+            self._reception.open(self._desk.selector)
+
+    def enrol(self, action: Enrol, star: Star) -> None:
+        """A node has come to the running job."""
+        assert isinstance(star, Dynasty)
+        facts = decode_facts(json.loads(action.card))
+        self._facts = (*self._facts, facts)
+        self._desk.hosts.append(action.host)
+        star.grow(action.index, targets_of(facts))
+        if star.is_hub:
+            self._desk.aside.announce(f"node {action.index} ({action.host}) has come to the job")
+
+    def admit(self, action: Admit, star: Star) -> None:
+        """Let a node in that everybody has been told of."""
+        assert isinstance(star, Dynasty)
+        assert self._reception is not None
+        follows, line, record = action.follows, star.line, action.follows.record
+        welcome = Welcome(
+            action.index,
+            star.index,
+            star.reign,
+            line.identity,
+            line.called,
+            action.peers,
+            follows.attempt,
+            follows.agents,
+            follows.members,
+            (record.restarts, record.progress, record.idle),
+            self._current.plan.job,
+            self._facts,
+        )
+        self._reception.admit(action.token, star, welcome)
 
     @property
     def plan(self) -> Plan:
@@ -174,7 +228,7 @@ class Attempts:
         """Make the plan and this node's workers."""
         assert self._again is not None
         self.members, ports = action.members, action.ports
-        known, takes_part = self._again.membership, self._own in self.members
+        known, takes_part = replace(self._again.membership, facts=self._facts), self._own in self.members
         place = self.members.index(self._own) if takes_part else NO_PLACE
         facts = tuple(replace(known.facts[node], ports=own) for node, own in zip(self.members, ports, strict=True))
         try:
@@ -208,6 +262,8 @@ class Attempts:
             self._look.close()
         self._held.release()
         self._desk.bad.close()
+        if self._reception:
+            self._reception.close()
 
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:
@@ -231,9 +287,13 @@ def problem_of(error: SlaunchError | OSError) -> Problem:
 def what_ended(verdict: Verdict) -> str:
     """How an attempt ended, in a few words."""
     first = verdict.first
+    if found_port_in_use(verdict) and first is not None:
+        return f"rank {first.rank} on {first.host} found its port in use"
     if verdict.outcome == "failure" and first is not None:
         how = f"killed by signal {first.signal}" if first.signal else f"failed with exit code {first.code}"
         return f"rank {first.rank} on {first.host} {'was ' if first.signal else ''}{how}"
+    if verdict.outcome == "grown":
+        return f"workers were stopped for {', '.join(verdict.joined[:5])}"
     if verdict.outcome == "hang":
         return "no worker has printed anything for too long"
     named = ", ".join(f"node {lost.node} ({lost.host})" for lost in verdict.lost[:5])

@@ -16,10 +16,12 @@ from slaunch.agent.console import Console
 from slaunch.agent.crew import Crew
 from slaunch.agent.events import (
     Action,
+    Admit,
     AgentGone,
     AgentSaid,
     Ask,
     Blame,
+    Enrol,
     Event,
     Finish,
     Kill,
@@ -82,6 +84,7 @@ class Loop:
         self._attempts = attempts
         self._telling = telling
         self._lead = lead
+        self._admitted: deque[Admit] = deque()
         self._silent = False
         self._signals = signals
         self._arrived: deque[Event] = deque()
@@ -91,6 +94,8 @@ class Loop:
         """Turn until the verdict is there."""
         selector.register(self._signals, selectors.EVENT_READ, self._read_signals)
         self._star.register(selector)
+        if self._star.is_hub:
+            self._attempts.lead()
         while self.verdict is None:
             for key, _ in selector.select(self._timeout_s()):
                 key.data()
@@ -133,6 +138,8 @@ class Loop:
         for action in actions:
             self._journal.value("action", action)
             self._do(action)
+        while self._admitted:  # after all have been told of it, this agent included
+            self._attempts.admit(self._admitted.popleft(), self._star)
 
     def _timeout_s(self) -> float:
         if self._crew.events:
@@ -166,11 +173,12 @@ class Loop:
                 return AgentSaid(sender, unpack(body), self._star.clock_offset_s(sender))
             case Lost(index, why):
                 return AgentGone(index, why, wall_s(), item.heir)
-            case Succeeded(index, proven):
+            case Succeeded(index, proven, mutual):
                 failpoint("agent.succeeding")
                 if self._star.is_hub:
                     self._lead()
-                return events.Succeeded(index, proven)
+                    self._attempts.lead()
+                return events.Succeeded(index, proven, mutual)
             case Headless(why):
                 return events.Headless(why)
 
@@ -194,13 +202,13 @@ class Loop:
             case TellAll(message):
                 failpoint("agent.hub_decides" if isinstance(message, Decided) else "agent.hub_orders")
                 self._star.broadcast(pack(message))
-            case Prepare() | MakePlan() | StartWorkers() | Blame():
+            case Prepare() | MakePlan() | StartWorkers() | Blame() | Enrol() | Admit():
                 self._renew(action)
             case Finish(verdict):
                 failpoint("agent.before_finish")
                 self.verdict = verdict
 
-    def _renew(self, action: Prepare | MakePlan | StartWorkers | Blame) -> None:
+    def _renew(self, action: Prepare | MakePlan | StartWorkers | Blame | Enrol | Admit) -> None:
         """What another attempt needs; the answers are taken like what the crew tells."""
         match action:
             case Prepare():
@@ -217,3 +225,7 @@ class Loop:
                 self._attempts.start()
             case Blame(faults):
                 self._attempts.blame(faults)
+            case Enrol():
+                self._attempts.enrol(action, self._star)
+            case Admit():
+                self._admitted.append(action)

@@ -32,6 +32,7 @@ class Policy:
         most: how many nodes take part at most; 0 = however many.
         spares: how many wait, if there are more than `goal`.
         goal: how many nodes took part at first.
+        new_ports: each attempt has new ports, so that one that found a port in use may be repeated.
         join: what nodes that come to the running job are waited for: "restart" (the workers are stopped), "boundary" (they are
             asked to save and end) or "next" (the next attempt).
         fence_s: wait after the loss of a node, so that its workers have ended even where the node lives on and only its
@@ -48,6 +49,7 @@ class Policy:
     most: int = 0
     spares: int = 0
     goal: int = 0
+    new_ports: bool = False
     join: str = "restart"
 
 
@@ -59,11 +61,13 @@ class Record:
         restarts: when the workers were started anew after a failure, monotonic.
         progress: the furthest step that a worker has told; -1 = none.
         idle: attempts in a row that ended without progress.
+        ports: attempts that ended because a port was in use.
     """
 
     restarts: tuple[float, ...] = ()
     progress: int = NO_PROGRESS
     idle: int = 0
+    ports: int = 0
 
 
 def restarts(options: Options) -> bool:
@@ -82,8 +86,8 @@ def active_of(there: int, options: Options) -> int:
     return min(most or there, max(there - options.spares, least, 1), there)
 
 
-def policy_of(options: Options, beat_s: float, goal: int) -> Policy:
-    """The user's wishes, where agents show every `beat_s` that they live, and `goal` nodes take part at first."""
+def policy_of(options: Options, goal: int, beat_s: float = 1.0) -> Policy:
+    """The user's wishes, where `goal` nodes take part at first, and agents show every `beat_s` that they live."""
     least, most = options.nnodes
     return Policy(
         options.max_restarts,
@@ -96,6 +100,7 @@ def policy_of(options: Options, beat_s: float, goal: int) -> Policy:
         most,
         options.spares,
         goal,
+        join=options.join_policy,
     )
 
 
@@ -135,6 +140,8 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
         return "no restart: the program cannot be started"
     if first is not None and verdict.outcome == "failure" and verdict.code in policy.final_codes:
         return f"no restart after exit code {verdict.code}, as asked for"
+    if is_repeated(policy, record, verdict):
+        return ""
     if policy.max_idle and record.idle >= policy.max_idle:
         return f"no restart: no progress in {record.idle} attempts"
     if verdict.outcome not in FREE and len(counted(policy, record, now)) >= policy.max_restarts:
@@ -142,6 +149,25 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
     return ""
 
 
+def is_repeated(policy: Policy, record: Record, verdict: Verdict) -> bool:
+    """Whether an attempt that found a port in use is repeated with new ones: a few times, and not as one of the restarts."""
+    return found_port_in_use(verdict) and policy.new_ports and record.ports < PORT_TRIES
+
+
+def with_restart(policy: Policy, record: Record, verdict: Verdict, now: float) -> Record:
+    """The record when another attempt follows."""
+    if is_repeated(policy, record, verdict):
+        return replace(record, ports=record.ports + 1)
+    return record if verdict.outcome in FREE else replace(record, restarts=(*record.restarts, now))
+
+
+def found_port_in_use(verdict: Verdict) -> bool:
+    """Whether an attempt failed as another process had a port that slaunch had chosen."""
+    return verdict.outcome == "failure" and verdict.first is not None and verdict.first.cause == "port"
+
+
+PORT_TRIES = 3
+"""Another process may be quicker once or twice; where it always is, the program asks for that port by itself."""
 FREE = ("lost", "grown")
 """Attempts that end so are not counted against the limit: the job gets smaller, or larger, and that ends."""
 MEANING = {

@@ -19,11 +19,12 @@ from slaunch.agent.guardian import Guardian
 from slaunch.agent.journal import Journal, since_start_s
 from slaunch.agent.linux import become_subreaper, open_signalfd, read_signalfd
 from slaunch.agent.loop import Loop
+from slaunch.agent.messages import Follows
 from slaunch.agent.node_side import JOB_CONTROL, SAVE_SIGNALS, STOP_SIGNALS
 from slaunch.agent.notice import Notice
 from slaunch.agent.outlets import Outlets, style_of
 from slaunch.agent.phases import NO_PHASES, Phases
-from slaunch.agent.policy import policy_of
+from slaunch.agent.policy import FENCE_BEATS, Record
 from slaunch.agent.process import MARK
 from slaunch.agent.progress import Progress
 from slaunch.agent.silence import Silence
@@ -71,7 +72,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         phases: of the start so far.
         hosts: host names by agent, where some have no workers at first; () = those of the plan.
     """
-    hosts = hosts or tuple(node.host for node in plan.nodes)
+    known = list(hosts or (node.host for node in plan.nodes))  # grows with the nodes that come to the running job
     started_s = wall_s()
     signals = Signals()
     become_subreaper()
@@ -79,8 +80,8 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     guardian = Guardian(mark)
     console, journal = console_for(plan, options, star), Journal(plan.log_dir, own_node)
     journal.note("begin", since_start_s=round(since_start_s(), 4), job=plan.job, attempt=plan.attempt, digest=plan.digest)
-    place = Place(own_node, hosts[own_node], plan.log_dir, options.log_overwrite, plan.attempt)
-    aside = Aside(plan, own_node, options, journal, star, card, hosts)
+    place = Place(own_node, known[own_node], plan.log_dir, options.log_overwrite, plan.attempt)
+    aside = Aside(plan, own_node, options, journal, star, card, known)
 
     progress, notice = Progress(), Notice()
     env = {**speaking(base_env, options), **notice.variables()}
@@ -97,23 +98,15 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
             silence = Silence(options.hang_timeout_s, own_node, place.host)
             telling = Telling(notice, crew, silence, aside.remark)
             aside.outlook.end_s = lambda: notice.end_s
-            desk = Desk(
-                crew, console, silence, aside, journal, progress, selector, bad_nodes(plan, hosts, options, aside, selector, crew)
-            )
-            attempts = Attempts(Made(plan, own_node if own_node < len(plan.nodes) else NO_PLACE, specs), own_node, again, desk, env)
+            bad = bad_nodes(plan, known, options, aside, selector, crew)
+            desk = Desk(crew, console, silence, aside, journal, progress, selector, bad, known)
+            first = Made(plan, own_node if own_node < len(plan.nodes) else NO_PLACE, specs)
+            attempts = Attempts(first, own_node, again, desk, env)
             aside.attend(crew, selector, {**base_env, MARK: mark}, devices, console)
             try:
                 crew.start(specs, env)
                 phases.spawned(journal)
-                services = frozenset(spec.rank for spec in specs if spec.service)
-                limit_at = time.monotonic() + (options.time_limit_s or inf)
-                grace_s, clients = options.grace_s, clients_of(plan)
-                hang_s = options.hang_timeout_s or inf
-                active = len(plan.nodes)
-                policy = policy_of(options, Pulse.for_size(star.size).interval_s, active) if again else None
-                state = supervisor.start(own_node, hosts, crew.ranks, grace_s, services, clients, limit_at, hang_s, policy)
-                state = supervisor.with_members(state, active)
-                state = supervisor.with_wishes(state, options.warn_before_end_s, options.warn_signal, options.stop_signal)
+                state = first_state(Made(plan, own_node, specs), known, crew.ranks, options, star.size, again)
                 lead = partial(telling.ask_the_scheduler, base_env, options.warn_before_end_s, selector)
                 if star.is_hub:
                     lead()
@@ -136,12 +129,35 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         guardian.dismiss()
         become_subreaper(False)
         signals.close()
-    told = report(plan, hosts, own_node, star.hub, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
+    told = report(plan, known, own_node, star.hub, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
     return replace(told, peaks=aside.peaks())
 
 
+def first_state(  # noqa: PLR0917 - what it is made from
+    made: Made, hosts: Sequence[str], ranks: frozenset[int], options: Options, size: int, again: Again | None
+) -> supervisor.State:
+    """The supervisor of agent `made.place` of `size`, whose first workers, if it has any, have just been started."""
+    services = frozenset(spec.rank for spec in made.specs if spec.service)
+    limit_at = time.monotonic() + (options.time_limit_s or inf)
+    grace_s, clients, hang_s = options.grace_s, clients_of(made.plan), options.hang_timeout_s or inf
+    fence_s = FENCE_BEATS * Pulse.for_size(size).interval_s
+    policy = replace(again.policy, fence_s=fence_s) if again else None
+    state = supervisor.start(made.place, tuple(hosts), ranks, grace_s, services, clients, limit_at, hang_s, policy)
+    state = with_welcome(supervisor.with_members(state, len(made.plan.nodes)), again)
+    return supervisor.with_wishes(state, options.warn_before_end_s, options.warn_signal, options.stop_signal)
+
+
+def with_welcome(state: supervisor.State, again: Again | None) -> supervisor.State:
+    """The agent as it stands if it has come to the running job."""
+    if again is None or again.welcome is None:
+        return state
+    told = again.welcome
+    follows = Follows(told.attempt, told.agents, told.members, Record(*told.record))
+    return supervisor.joined(state, told.hub, follows, time.monotonic())
+
+
 def bad_nodes(  # noqa: PLR0917 - what it is made from
-    plan: Plan, hosts: tuple[str, ...], options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew
+    plan: Plan, hosts: Sequence[str], options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew
 ) -> BadNodes:
     """Where nodes that have shown a fault are told of."""
     return BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
@@ -154,7 +170,7 @@ def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:
 
 def report(  # noqa: PLR0917 - what there is to tell
     plan: Plan,
-    hosts: tuple[str, ...],
+    hosts: Sequence[str],
     own_node: int,
     hub: int,
     verdict: Verdict,
@@ -189,7 +205,8 @@ class Signals:
     """The agent's signals, taken from a descriptor by the loop instead of interrupting it."""
 
     def __init__(self) -> None:
-        wanted = {number for number in STOP_SIGNALS | SAVE_SIGNALS | JOB_CONTROL if signal.getsignal(number) is not signal.SIG_IGN}
+        heeded = STOP_SIGNALS | SAVE_SIGNALS | JOB_CONTROL
+        wanted = {number for number in heeded if signal.getsignal(number) is not signal.SIG_IGN}
         wanted.add(signal.SIGCHLD)
         signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
         self.descriptor = open_signalfd(wanted)

@@ -39,12 +39,14 @@ class Door:
         identity: names the meeting: cluster, job, step, attempt.
         secret: the job's secret.
         by, hint: how a spoke finds the secret; see `secret`.
+        size: what spokes call the meeting's size; 0 = the number of its peers.
     """
 
     identity: str
     secret: bytes
     by: str = "given"
     hint: str = ""
+    size: int = 0
 
 
 class Guest:

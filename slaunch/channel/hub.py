@@ -181,6 +181,19 @@ class Hub:
         self.peers = {peer.rank: peer for old, peer in self.peers.items() if old in ranks}
         self.index, self.size, self._gone = own, size, {}
 
+    def adopt(self, peer: Peer, rank: int) -> None:
+        """Take over a peer that another hub of this process has let in, and let go of, under a rank of this star's."""
+        peer.rank = rank
+        self.size = max(self.size, rank + 1)
+        self.peers[rank] = peer
+        self._watch.add(peer.link.sock, lambda: self._peer_ready(peer))
+
+    def release(self, rank: int) -> Peer:
+        """Let go of a peer, whose connection stays."""
+        peer = self.peers.pop(rank)
+        self._watch.remove(peer.link.sock)
+        return peer
+
     def close_door(self) -> None:
         """Nobody else comes in."""
         for listener in self._listeners:
@@ -227,7 +240,7 @@ class Hub:
         here = self.peers.get(hello.rank)
         if not self._numbered:
             return "" if hello.size == self.size else f"wants a meeting of {hello.size} nodes, but this is one of {self.size}"
-        if hello.size != self.size or hello.rank >= self.size:
+        if hello.size != (self._door.size or self.size) or hello.rank >= self.size:
             return f"is task {hello.rank} of {hello.size}, but this is a meeting of {self.size}"
         if hello.rank == self.index:
             return f"claims to be task {hello.rank}, which is the hub itself"

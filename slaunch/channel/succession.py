@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from slaunch.channel.dial import REFUSED, Caller, Dialer, Round, Target
 from slaunch.channel.door import Door
-from slaunch.channel.hub import Hub
+from slaunch.channel.hub import Hub, Peer
 from slaunch.channel.link import Link, brackets
 from slaunch.channel.listen import close_all
 from slaunch.channel.spoke import Spoke
@@ -52,12 +52,19 @@ class Line:
         secret: the job's secret.
         targets: for each agent, where it listens.
         host: this machine's name.
+        size: number of agents at first; they call it so however many come later.
     """
 
     identity: str
     secret: bytes
     targets: tuple[tuple[Target, ...], ...]
     host: str
+    size: int = 0
+
+    @property
+    def called(self) -> int:
+        """The size that the handshake names."""
+        return self.size or len(self.targets)
 
 
 class Search:
@@ -107,7 +114,7 @@ class Search:
         if link:
             return link
         if self._heir and (now >= self._end or self._all_dead()):
-            return Succeeded(self._own, self.proven)
+            return Succeeded(self._own, self.proven, self._lost.silent)
         if now >= self._end or self._all_dead():
             return Headless(f"{self._lost.why}; none of the next {len(self.before)} agents has taken its place")
         return None
@@ -143,7 +150,7 @@ class Search:
 
     def _begin_round(self, selector: selectors.BaseSelector | None) -> None:
         targets = [target for index in self._probed if index not in self.dead for target in self._line.targets[index]]
-        size, instance = len(self._line.targets), os.urandom(8).hex()
+        size, instance = self._line.called, os.urandom(8).hex()
         caller = Caller(self._name, self._own, size, self._line.host, os.getpid(), instance)
         self._dialer = Dialer(targets, caller, lambda by, hint: self._line.secret)
         self._round = Round(self._dialer, stagger_s=0.0)
@@ -220,6 +227,33 @@ class Dynasty:
         """Only these peers are in the job any more; the next hub is one of them."""
         self._peers = tuple(sorted(peers))
 
+    @property
+    def reign(self) -> int:
+        """How many hubs there have been before this one."""
+        return self._reign
+
+    @property
+    def line(self) -> Line:
+        """Who could follow."""
+        return self._line
+
+    def enter(self, reign: int, peers: Iterable[int]) -> None:
+        """This agent has come late: so many hubs were there before, and these agents are there."""
+        self._reign = reign
+        self.keep(peers)
+
+    def grow(self, index: int, targets: tuple[Target, ...]) -> None:
+        """Another agent belongs to the job."""
+        line = self._line
+        self._line = replace(line, targets=(*line.targets, targets), size=line.called)
+        self.size = self._star.size = index + 1
+        self._peers = (*self._peers, index)
+
+    def adopt(self, peer: Peer, index: int) -> None:
+        """The connection of an agent that has come late (hub only)."""
+        assert isinstance(self._star, Hub)
+        self._star.adopt(peer, index)
+
     def send(self, to: int, body: Mapping[str, Any], blob: bytes = b"") -> None:
         """Queue a message; what is meant for an earlier hub is dropped."""
         if to not in self._fallen:
@@ -274,7 +308,7 @@ class Dynasty:
                 self._take_up(Spoke(found, self.index, self.size, self._pulse, search.place_of(found)))
                 self._inbox.append(Succeeded(self.hub))
             case Succeeded():
-                door = Door(reign_name(self._line, self._reign), self._line.secret)
+                door = Door(reign_name(self._line, self._reign), self._line.secret, size=self._line.called)
                 doors = [listener.dup() for listener in self._listeners]
                 self._take_up(Hub(doors, self.index, self.size, door, pulse=self._pulse))
                 self._gather_until = now + GATHER_BEATS * self._pulse.interval_s

@@ -238,6 +238,21 @@ ROWS: tuple[Row, ...] = (
         "end the job when K attempts in a row have got no further, by what the program tells (default: never)",
     ),
     Row(
+        ("--join",),
+        "join",
+        truth,
+        "BOOL",
+        "take part in the job that another step of this allocation runs with --nnodes MIN:MAX (default: false)",
+    ),
+    Row(
+        ("--join-policy",),
+        "join_policy",
+        one_of("restart", "boundary", "next"),
+        "WHEN",
+        "when nodes that join take part: restart (workers are stopped for them, default), boundary (workers are asked to save and "
+        "end), next (the next attempt)",
+    ),
+    Row(
         ("--health-check",),
         "health_check",
         truth,

@@ -25,6 +25,7 @@ KINDS = {
     "unfit": 2,  # a look at a node's health finds a fault for a while
     "doubt": 1,
     "clock": 1,  # a node's clock jumps
+    "join": 3,  # up to three nodes come to the job
     "stop": 0.3,  # an agent gets SIGTERM
     "hurry": 0.3,  # and SIGINT twice
     "odd": 0.5,  # a node makes another plan than the others
@@ -86,6 +87,7 @@ def draw(seed: int) -> Life:
         0,
         chance.randint(1, 1 + nodes // 2) if elastic else 0,
         2.0,
+        join=chance.choice(("restart", "restart", "boundary", "next")),
     )
     count = chance.randint(0, MOST_FAULTS)
     return Life(

@@ -39,6 +39,7 @@ class Search:
 
     before: tuple[int, ...]
     heir: bool
+    mutual: bool
 
 
 class Network:
@@ -82,6 +83,10 @@ class Network:
                 self._after(PATIENCE_S + self.chance() * BEAT_S, self._lose, link, other, "silent for 6.0 s", True)
             else:
                 self._close(link, other)
+
+    def join(self, hub: Agent, agent: Agent) -> None:
+        """A new agent comes in by the hub's reception."""
+        self._connect(hub, agent)
 
     # -- what happens to it
 
@@ -190,7 +195,8 @@ class Network:
         if other.index in link.open and not self.apart(side, other):
             self._close(link, other)
         if side is link.hub:
-            self.spokes[side.index].pop(other.index, None)
+            if self.spokes[side.index].get(other.index) is link:
+                del self.spokes[side.index][other.index]
             self.world.feed(side, AgentGone(other.index, why, self.world.wall(side)))
         elif self.links.get(side.index) is link:
             del self.links[side.index]
@@ -208,7 +214,7 @@ class Network:
         heirs = agent.peers[:HEIRS]
         heir = agent.index in heirs
         before = heirs[: heirs.index(agent.index)] if heir else heirs
-        agent.search = search = Search(before, heir)
+        agent.search = search = Search(before, heir, silent)
         self.world.feed(agent, AgentGone(hub.index, why, self.world.wall(agent), True))
         probed = before if silent else (hub.index, *before)
         turn_s = len(before) * TURN_BEATS * BEAT_S or (0.0 if silent else PROBE_S)
@@ -240,7 +246,7 @@ class Network:
         agent.hub, agent.door = agent.index, agent.reign
         self.spokes[agent.index] = {}
         self._after(GATHER_BEATS * BEAT_S, self._gathered, agent, agent.reign)
-        self.world.feed(agent, Succeeded(agent.index, proven))
+        self.world.feed(agent, Succeeded(agent.index, proven, search.mutual))
         for other in self.world.agents:
             if other.search is not None and agent.index in other.search.before and other.reign == agent.reign:
                 self._after(self._delay(), self._knock, other, other.search)

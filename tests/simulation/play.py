@@ -66,6 +66,9 @@ def inflict(world: World, fault: Fault) -> None:  # noqa: C901 - one line for ea
             world.at(world.now + fault.lasts_s, world.unfit.pop, fault.where, None)
         case "clock":
             agent.offset_s += 7200.0 * (fault.amount - 0.5)
+        case "join":
+            for _ in range(1 + int(3 * fault.amount)):
+                world.at(world.now + fault.amount, world.arrive)
         case "stop":
             world.feed(agent, SignalArrived(signal.SIGTERM, "pid 1", world.wall(agent)))
         case "hurry":

@@ -11,6 +11,8 @@ from math import inf
 
 from slaunch.agent import supervisor
 from slaunch.agent.events import (
+    Admit,
+    Arrived,
     Blame,
     Event,
     Finish,
@@ -200,8 +202,10 @@ class World:
                 self._start(agent)
             case Finish(verdict):
                 self._finish(agent, verdict)
+            case Admit():
+                self._admit(agent, action)
             case Blame(faults):
-                self._law(all(0 <= node < self.life.nodes for node, _ in faults), "a node that is none is blamed")
+                self._law(all(0 <= node < len(self.agents) for node, _ in faults), "a node that is none is blamed")
 
     # -- workers
 
@@ -297,6 +301,27 @@ class World:
         self._law(not left or verdict.outcome == "lost" or bool(verdict.stuck), "an agent ends before its workers")
         self._forget(agent)
         self.network.leave(agent, silent=False)
+
+    # -- nodes that come to the job
+
+    def arrive(self) -> None:
+        """A new node finds the hub, if there is one that it can reach."""
+        hubs = [each for each in self.agents if each.hub == each.index and not each.over and each.search is None]
+        if hubs and self.life.policy.least:
+            self.feed(hubs[-1], Arrived(len(self.agents), f"n{len(self.agents)}", ""))
+
+    def _admit(self, hub: Agent, action: Admit) -> None:
+        index = action.index
+        hosts = hub.state.node.hosts
+        hosts = (*hosts, f"n{index}")[: index + 1]
+        state = supervisor.start(index, hosts, frozenset(), self.life.grace_s, policy=self.life.policy)
+        state = supervisor.joined(state, hub.index, action.follows, self.now)
+        if index < len(self.agents):  # came to an earlier hub, and only that one knew of it
+            self.kill(self.agents[index], machine=True)
+        agent = Agent(index, state, [], action.peers, hub=hub.index, reign=hub.reign, attempt=action.follows.attempt)
+        self.agents[index : index + 1] = [agent]
+        self.hosts = tuple(f"n{number}" for number in range(len(self.agents)))
+        self.network.join(hub, agent)
 
     # -- faults of agents and machines
 

@@ -1,0 +1,109 @@
+"""Where nodes come to the running job: the hub's agent lets them in one by one, looks at their facts and hands them over."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+from collections.abc import Callable, Sequence
+from math import inf
+
+from slaunch.agent.events import Arrived
+from slaunch.channel.hub import Hub
+from slaunch.channel.secret import Offered
+from slaunch.channel.star import Message
+from slaunch.errors import RendezvousError
+from slaunch.node.values import NodeFacts
+from slaunch.rendezvous.codec import decode_card, encode_facts, read_words
+from slaunch.rendezvous.late import SIZE, Welcome, body, objection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.channel.succession import Dynasty
+
+Doors = Callable[[], tuple[Sequence[socket.socket], Offered, int]]
+TICK_S = 0.5
+OWN = 1 << 60
+"""The reception's own number among those who come, which are random and smaller."""
+
+
+class Reception:
+    """One agent's; closed unless it is the hub of a job that can grow.
+
+    Args:
+        doors: makes the listening sockets, what newcomers are offered, and what they call the meeting's size; None where no node
+            can come.
+        first: facts that theirs are compared with.
+        say: tells the user a line.
+    """
+
+    def __init__(self, doors: Doors | None, first: NodeFacts, say: Callable[[str], None]) -> None:
+        self._doors = doors
+        self._first = first
+        self._say = say
+        self._hub: Hub | None = None
+        self._offered: Offered | None = None
+        self.due = inf
+
+    def open(self, selector: selectors.BaseSelector) -> None:
+        """This agent is the hub."""
+        if self._doors is None or self._hub is not None:
+            return
+        try:
+            listeners, self._offered, size = self._doors()
+        except RendezvousError as error:
+            self._say(f"note: no node can come to the running job: {error.seen}")
+            return
+        if not listeners:
+            self._say("note: no node can come to the running job: the port for them is taken")
+            return
+        self._hub = Hub(list(listeners), OWN, size or SIZE, self._offered.door, numbered=False)
+        self._hub.register(selector)
+        self.due = 0.0
+
+    def tick(self, now: float) -> list[Arrived]:
+        """Who has come, with its facts."""
+        if self._hub is None:
+            return []
+        self.due = now + TICK_S
+        self._hub.tick(now)
+        return [arrived for item in self._hub.take() if isinstance(item, Message) and (arrived := self._hear(self._hub, item))]
+
+    def _hear(self, hub: Hub, item: Message) -> Arrived | None:
+        if "wish" in item.body:
+            hub.send(item.sender, {"late": True})
+        elif "card" in item.body:
+            return self._look(hub, item)
+        return None
+
+    def _look(self, hub: Hub, item: Message) -> Arrived | None:
+        """The facts of one that was made by this version; the words of another one say at least which it is."""
+        words = read_words(item.blob)
+        own = self._first
+        if words[0] != own.versions:
+            seen = f"{words[1]} has {words[0]}, the job {own.versions}"
+            error: RendezvousError | None = RendezvousError("take part in the running job", seen, "use the same installation")
+        else:
+            facts = decode_card(words).facts
+            error = objection(facts, own)
+        if error is not None:
+            hub.send(item.sender, {"error": [error.wanted, error.seen, error.todo]})
+            self._say(f"note: {words[1]} cannot take part: {error.seen}")
+            return None
+        return Arrived(item.sender, facts.host, json.dumps(encode_facts(facts)))
+
+    def admit(self, token: int, star: Dynasty, welcome: Welcome) -> None:
+        """Hand one over to the agents' star, and tell it so."""
+        assert self._hub is not None
+        if token in self._hub.peers:  # else it has gone again
+            star.adopt(self._hub.release(token), welcome.index)
+            star.send(welcome.index, *body(welcome))
+
+    def close(self) -> None:
+        """Nobody comes in any more."""
+        if self._hub is not None:
+            self._hub.close()
+            self._hub, self.due = None, inf
+        if self._offered is not None:
+            self._offered.withdraw()
+            self._offered = None
