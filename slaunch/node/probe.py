@@ -94,7 +94,8 @@ def crew(found: Found, options: Options, wish: Wish, cpus: int) -> tuple[int, tu
         if not wish.devices:
             select(found, options.devices)
             return wish.workers or options.nproc_per_node or 1, (), ()
-        devices = () if options.one_per == "cpu" and not options.nproc_per_node else select(found, options.devices)
+        cpus_only = options.backend == "gloo" or (options.one_per == "cpu" and not options.nproc_per_node)
+        devices = () if cpus_only else select(found, options.devices)
         groups = group_count(len(devices), options.devices_per_worker, options.workers_per_device)
         workers = wish.workers or options.nproc_per_node or natural_count(options.one_per, groups, cpus)
     except SlaunchError as error:

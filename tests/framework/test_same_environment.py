@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.cluster import CHECKOUT
 
+from slaunch.cli.paddle_rows import ROWS as PADDLE_ROWS
 from slaunch.cli.torchrun import ROWS
 
 DUMP = """
@@ -34,6 +35,21 @@ from torch.distributed.run import get_args_parser, main
 get_args_parser().print_help(sys.stderr)
 sys.stderr.flush()
 main(sys.argv[1:])
+"""
+PADDLE = """
+import sys
+from paddle.distributed.fleet import launch as older
+from paddle.distributed.launch.context import args_envs
+words = sys.argv[1:]
+for parse in (args_envs.parse_args, older._parse_args):
+    try:
+        sys.argv[1:] = ["--help"]
+        parse()
+    except SystemExit:
+        sys.stdout.flush()
+sys.argv[1:] = words
+from paddle.distributed.launch.main import launch
+launch()
 """
 OLD = f"{CHECKOUT}/.venv-paddle26/bin/python"
 LIMIT_S = 100
@@ -60,7 +76,7 @@ def theirs(kind: str) -> list[str]:
     if kind == "torchrun":
         return [sys.executable, "-c", TORCHRUN]
     if kind == "collective":
-        return [sys.executable, "-m", "paddle.distributed.launch"]
+        return [sys.executable, "-c", PADDLE]
     return [OLD, "-m", "paddle.distributed.fleet.launch" if kind == "ps-heter" else "paddle.distributed.launch"]
 
 
@@ -90,7 +106,7 @@ def start(call: list[str], kind: str, folder: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """By kind: what each worker had by them and by us; and torchrun's own help."""
+    """By kind: what each worker had by them and by us; the help of torchrun, and that of Paddle's launchers."""
     top = tmp_path_factory.mktemp("env")
     (top / "dump.py").write_text(DUMP)
     started = {kind: [start(call(kind), kind, top / f"{kind}-{call.__name__}") for call in (theirs, ours)] for kind in KINDS}
@@ -104,7 +120,7 @@ def found(tmp_path_factory):
         ]
         for kind in KINDS
     }
-    return read, ended["torchrun"][0][1]
+    return read, ended["torchrun"][0][1], ended["collective"][0][0]
 
 
 KNOWN_BY_THEM = {
@@ -141,9 +157,10 @@ OTHER_VALUE = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_f72_f91_f299_the_same_but_for_the_named_differences(found, kind):
+def test_f72_to_f81_f86_f87_f88_f91_f299_the_same_but_for_the_named_differences(found, kind):
     their, our = found[0][kind]
     assert set(their) == set(our)
+    assert all(os.path.isabs(env.get("PADDLE_LOG_DIR", "/")) for env in our.values())
     for name, theirs in their.items():
         ours = {each: value for each, value in our[name].items() if not each.startswith("SLAUNCH_")}
         assert set(theirs) - set(ours) <= set(KNOWN_BY_THEM), name
@@ -169,3 +186,11 @@ def test_every_option_of_the_installed_torchrun_is_known(found):
     theirs = set(re.findall(r"^  (-\w|--[\w-]+)", found[1], re.MULTILINE)) - {"-h"}
     assert len(theirs) > 25, found[1]
     assert theirs <= {name for row in ROWS for name in row.names}
+
+
+def test_f285_every_option_of_paddles_launchers_is_known(found):
+    """The newer one's and the older one's; those for auto mapping are known to be refused (F302)."""
+    theirs = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", found[2], re.MULTILINE)) - {"--help"}
+    assert {"--auto_tuner_json", "--coordinator_num", "--elastic_pre_hook", "--servers"} <= theirs
+    known = {name.replace("-", "_") for row in PADDLE_ROWS for name in row.names}
+    assert {name.replace("-", "_") for name in theirs} <= known

@@ -122,6 +122,54 @@ def test_w41_servers_end_with_their_trainers(here: Path) -> None:
     assert {path.name for path in (here / "log").glob("*log.*")} == {"workerlog.0", "workerlog.1", "serverlog.0", "serverlog.1"}
 
 
+def told(here: Path, words: str, program: str = "tell.py", **env: str) -> dict[str, str]:
+    """What the first worker of a job of Paddle's command line finds in its environment."""
+    (here / "tell.py").write_text("import json, os\nprint('told', json.dumps(dict(os.environ)), flush=True)\n")
+    done = run(here, "paddle", *words.split(), program, **env)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(re.findall(r"told (.*)$", done.stdout, re.MULTILINE)[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "wanted"),
+    [
+        ("--host 127.0.0.1", {}, {"PADDLE_CURRENT_ENDPOINT": r"127\.0\.0\.1:\d+", "MASTER_ADDR": r"127\.0\.0\.1"}),
+        ("", {"POD_IP": "127.0.0.1"}, {"PADDLE_CURRENT_ENDPOINT": r"127\.0\.0\.1:\d+"}),
+        ("--auto_cluster_config true", {}, {"PADDLE_AUTO_CLUSTER": "1"}),
+        ("", {"PADDLE_AUTO_CLUSTER": "False"}, {"PADDLE_AUTO_CLUSTER": "0"}),
+        (
+            "--server_num 1 --trainer_num 1 --with_gloo 2 --http_port 6799",
+            {},
+            {"PADDLE_WITH_GLOO": "2", "PADDLE_GLOO_HTTP_ENDPOINT": r".*:6799", "TRAINING_ROLE": "TRAINER"},
+        ),
+        (
+            "--server_num 1 --worker_num 1 --coordinator_num 1",
+            {},
+            {"PADDLE_COORDINATOR_ENDPOINTS": r"[\d.]+:\d+", "PADDLE_TRAINER_ID": "0"},
+        ),
+        ("--backend gloo", {"CUDA_VISIBLE_DEVICES": "0,1"}, {"PADDLE_DISTRI_BACKEND": "gloo", "PADDLE_TRAINERS_NUM": "1"}),
+        ("--backend flagcx", {"CUDA_VISIBLE_DEVICES": "3"}, {"PADDLE_DISTRI_BACKEND": "flagcx", "FLAGS_selected_gpus": "0"}),
+        (
+            "",
+            {"PADDLE_TRAINERS": "127.0.0.1", "POD_IP": "127.0.0.1", "PADDLE_TRAINER_ID": "0", "TRAINER_PORTS_NUM": "1"},
+            {"PADDLE_CURRENT_ENDPOINT": r"127\.0\.0\.1:6170"},
+        ),
+        ("", {"FLAGS_FIXED_PORT": "6371"}, {"PADDLE_CURRENT_ENDPOINT": r".*:6371"}),
+        ("--selected_gpus 7", {"CUDA_VISIBLE_DEVICES": "6,7"}, {"CUDA_VISIBLE_DEVICES": "7", "FLAGS_selected_gpus": "0"}),
+        ("", {"PORT_RANGE": "46000:46500"}, {"PADDLE_CURRENT_ENDPOINT": r".*:46[0-4]\d\d"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_f23_f27_f32_f37_f45_f46_f55_f81_f286_f289_f297_f298_what_options_do_to_workers(
+    here: Path, words: str, env: dict[str, str], wanted: dict[str, str]
+) -> None:
+    found = told(here, words, **env)
+    assert all(re.fullmatch(pattern, found.get(name, "")) for name, pattern in wanted.items()), found
+    if "gloo" in words.split():
+        assert "FLAGS_selected_gpus" not in found
+
+
 def test_f25_fixed_ports_that_are_taken_are_named(here: Path) -> None:
     import socket
 
@@ -158,7 +206,7 @@ def test_w25_f84_a_tuning_step_that_fails_ends_the_job_before_the_workers_start(
     assert [path.name for path in (here / "log").glob("*log*")] == ["tuner.log"]
 
 
-def test_f308_a_hook_runs_before_the_workers_and_before_those_of_a_restart(here: Path) -> None:
+def test_f33_f34_f120_f308_a_hook_runs_before_the_workers_and_before_those_of_a_restart(here: Path) -> None:
     code = "import os\nprint('show', os.environ['SLAUNCH_ATTEMPT'], flush=True)\nos._exit(os.environ['SLAUNCH_ATTEMPT'] == '0')\n"
     (here / "again.py").write_text(code)
     done = run(here, "paddle", "--elastic_level", "1", "--elastic_pre_hook", "echo hook $SLAUNCH_ATTEMPT", "again.py")

@@ -275,7 +275,7 @@ def test_several_servers_may_be_named_and_the_first_may_be_down(server, master):
     assert [task.error for task in tasks] == [None] * 2
 
 
-def test_f110_a_server_that_dies_is_followed_by_another(server, monkeypatch):
+def test_f110_f305_a_server_that_dies_is_followed_by_another(server, monkeypatch):
     """Its lease ends; a node that looks for it takes its place."""
     monkeypatch.setattr(etcd, "LEASE_S", 2)
     job = ByHand(2, master=server)
@@ -287,7 +287,7 @@ def test_f110_a_server_that_dies_is_followed_by_another(server, monkeypatch):
     assert [task.error for task in tasks] == [None] * 2
 
 
-def test_f110_a_lease_is_kept_while_others_are_awaited(server, monkeypatch):
+def test_f110_f305_a_lease_is_kept_while_others_are_awaited(server, monkeypatch):
     monkeypatch.setattr(etcd, "LEASE_S", 2)
     job = ByHand(2, master=server)
     first = job.start(0, membership)

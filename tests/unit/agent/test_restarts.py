@@ -51,7 +51,7 @@ def test_f122_a_restarted_job_may_end_well(nodes: int) -> None:
     assert restarts(world) == [1]
 
 
-def test_p98_the_same_ranks_on_the_same_nodes() -> None:
+def test_f306_p98_the_same_ranks_on_the_same_nodes() -> None:
     world = World(4, 2, policy=Policy(1), life_s=50.0)
     world.exit(5, 1, 5.0)
     world.run()

@@ -89,7 +89,7 @@ def test_p95_of_nearly_simultaneous_failures_the_victim_is_not_blamed() -> None:
 
 
 @BOTH
-def test_f131_a_signal_is_128_plus_n(nodes: int) -> None:
+def test_f131_f309_a_signal_is_128_plus_n(nodes: int) -> None:
     world = World(nodes, 2)
     world.exit(0, 128 + signal.SIGSEGV, 1.0)
     world.run()
