@@ -2,7 +2,8 @@
 
     tuned.py [--steps N] [--seconds S] [--when NAME=VALUE:ACTION[@RANK]]...     other arguments are printed and ignored
 
-ACTION is what happens instead where the setting has that value: oom, hang, crash, nan, silent, die (by SIGKILL).
+ACTION is what happens instead where the setting has that value: oom, hang, once (hang, but only the first time), crash, nan,
+silent, die (by SIGKILL).
 """
 
 import argparse
@@ -18,10 +19,13 @@ def speed(trial: dict) -> float:
     return 1000 / (1 + abs(trial["micro_batch_size"] - 4) / 10 + abs(trial["mp_degree"] - 2) / 5)
 
 
-def act(action: str) -> None:
+def act(action: str, rank: int) -> None:
     if action == "oom":
         raise SystemExit("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
     if action == "hang":
+        time.sleep(1000)
+    if action == "once" and not os.path.exists(f"once.{rank}"):
+        open(f"once.{rank}", "x").close()
         time.sleep(1000)
     if action == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -47,7 +51,7 @@ def main() -> None:
         name, _, value = condition.partition("=")
         if str(trial.get(name)) == value and (not only or int(only) == rank):
             bad = bad or action == "nan"
-            act(action)
+            act(action, rank)
     for step in range(chosen.steps):
         time.sleep(chosen.seconds / chosen.steps)
         if rank == 0:
