@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from slaunch.selfcall import module_command
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
+
+    from slaunch.api_options import LaunchOptions
 
 Option: TypeAlias = str | int | float | bool | Sequence[str] | Sequence[int] | None
 """Value of an option: as on the command line, or a number, a truth value, a list; None = not given."""
 
 
 def launch(
-    program: str,
+    program: str = "",
     *args: str,
     kind: Literal["script", "module", "code"] = "script",
     env: Mapping[str, str] | None = None,
-    **options: Option,
+    **options: Unpack[LaunchOptions],
 ) -> int:
     """Run a job to its end and return its exit code, as `slaunch [options] PROGRAM [args]` does.
 
     Args:
-        program: script, executable, module or code, as `kind` says.
+        program: script, executable, module or code, as `kind` says; "" where the file of `roles` names all programs.
         args: the program's arguments.
         kind: what `program` is: "script" (or any executable), "module" or "code".
         env: environment of slaunch and so of the workers; None = this process's.
@@ -31,7 +36,8 @@ def launch(
     Raises:
         TypeError: slaunch has no such option.
     """
-    call = [*module_command("slaunch.cli.main"), *option_words(options), *program_words(kind, program), *args]
+    given = cast("Mapping[str, Option]", options)
+    call = [*module_command("slaunch.cli.main"), *option_words(given), *program_words(kind, program), *args]
     with subprocess.Popen(call, env=None if env is None else dict(env)) as process:
         try:
             return shell_code(process.wait())
@@ -68,6 +74,8 @@ def text(name: str, value: Option) -> str:
 
 def program_words(kind: str, program: str) -> list[str]:
     """The program as words of a command line."""
+    if not program:
+        return []
     return {"script": ["--", program], "module": ["-m", program], "code": ["-c", program]}[kind]
 
 

@@ -103,6 +103,12 @@ def test_f3_the_exit_code_of_a_failing_job_comes_back(here: Path) -> None:
     assert "code 7" in run(here, "-c", code, program=sys.executable).stdout
 
 
+def test_f3_programs_that_roles_name(here: Path) -> None:
+    (here / "roles.toml").write_text('[[role]]\nname = "a"\nworkers = 2\nprogram = "show.py"\n')
+    done = run(here, "-c", "import slaunch; slaunch.launch(roles='roles.toml', tee='all')", program=sys.executable)
+    assert len(shown(done.stdout)) == 2, done.stderr
+
+
 def test_worker_functions(here: Path) -> None:
     code = "from slaunch import worker as w; print('show', w.rank(), w.world_size(), w.local_rank(), w.node_rank(), w.attempt())"
     done = run(here, "--nproc-per-node", "2", "--tee", "all", "-c", code)

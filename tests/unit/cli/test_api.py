@@ -1,7 +1,12 @@
-"""Options of the Python interface as words of a command line."""
+"""Options of the Python interface: their types, and as words of a command line."""
+
+import importlib.util
+import os
+import typing
 
 import pytest
 
+from slaunch import api_options
 from slaunch.api import option_words, program_words, shell_code
 from slaunch.cli.options import TABLE, read_options
 
@@ -42,3 +47,22 @@ def test_f3_programs_and_exit_codes():
     assert program_words("script", "-odd.py") == ["--", "-odd.py"]
     assert program_words("module", "pkg") == ["-m", "pkg"]
     assert (shell_code(3), shell_code(-9)) == (3, 137)
+
+
+TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "api_options.py")
+
+
+def test_f3_the_types_of_keywords_are_those_of_the_options():
+    spec = importlib.util.spec_from_file_location("api_options_tool", TOOL)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    with open(api_options.__file__) as file:
+        assert file.read() == tool.made(), "an option is new or has changed: run `python tests/tools/api_options.py`"
+
+
+def test_f3_typed_keywords():
+    hints = typing.get_type_hints(api_options.LaunchOptions)
+    assert set(hints) == {name.removeprefix("--").replace("-", "_") for row in TABLE.rows for name in row.names}
+    assert hints["nproc_per_node"] == int | None
+    assert hints["grace"] == float | None
+    assert hints["visible"] == typing.Literal["all", "own", "virtual"] | None
