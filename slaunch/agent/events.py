@@ -81,10 +81,12 @@ class AgentGone:
 
 @dataclass(frozen=True)
 class Succeeded:
-    """Agent `index`, maybe this one, is the hub now. `proven`: the old one has certainly ended."""
+    """Agent `index`, maybe this one, is the hub now. `proven`: the old one has certainly ended. `mutual`: as nothing was heard of
+    it for long, it has given up this agent as well."""
 
     index: int
     proven: bool = False
+    mutual: bool = False
 
 
 @dataclass(frozen=True)

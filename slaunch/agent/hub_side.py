@@ -6,7 +6,7 @@ import signal
 from math import inf
 
 from slaunch.agent import asking, joining, renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, Succeeded, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
@@ -64,6 +64,7 @@ class Hub:
         agents: those that stood together when the last attempt was prepared: `agent.quorum` counts them.
         gone: nodes whose agents are lost for good.
         dead: those of them whose process has certainly ended.
+        mutual: those that have noticed the loss as well, about when this agent did.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.
         fence_at: when the workers of nodes that have not come to this hub have ended, monotonic.
@@ -96,6 +97,7 @@ class Hub:
     index: int = 0
     gone: frozenset[int] = frozenset()
     dead: frozenset[int] = frozenset()
+    mutual: frozenset[int] = frozenset()
     fence_at: float = -inf
     progress: int = -1
     coming: renewal.Coming | None = None
@@ -172,13 +174,13 @@ def hear_more(hub: Hub, sender: int, message: Message, offset_s: float, now: flo
     return hub, ()
 
 
-def inherit(hub: Hub, node: Node, proven: bool, now: float) -> Hub:
+def inherit(hub: Hub, node: Node, event: Succeeded, now: float) -> Hub:
     """The hub that takes the place of a lost one: all nodes stop already, and tell it what they had told the old one.
 
     Args:
         hub: as it would have been in the beginning.
         node: this agent's node, as it stands.
-        proven: the old hub has certainly ended.
+        event: says what is known of the old hub.
         now: monotonic seconds.
     """
     lost = node.orphaned
@@ -194,7 +196,8 @@ def inherit(hub: Hub, node: Node, proven: bool, now: float) -> Hub:
         clients=frozenset(),
         gone=old,
         fence_at=now + UNHEARD_FENCES * hub.policy.fence_s,
-        dead=old if proven else frozenset(),
+        dead=old if event.proven else frozenset(),
+        mutual=old if event.mutual else frozenset(),
     )
     return standing(hub, Follows(node.attempt, node.agents, node.members, node.record))
 

@@ -14,7 +14,7 @@ from collections import Counter
 from slaunch.agent.events import Action, Blame, TellAll
 from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
-from slaunch.agent.policy import FREE, MEANING, refusal, shifted, wait_s, with_end
+from slaunch.agent.policy import MEANING, is_repeated, refusal, shifted, wait_s, with_end, with_restart
 from slaunch.agent.quorum import holds
 from slaunch.agent.seats import seated
 from slaunch.agent.values import Verdict
@@ -52,7 +52,8 @@ class Coming:
 
 def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
     """The hub with this end in its record, and why no other attempt follows; "" if one does."""
-    if verdict.outcome != "grown" or hub.progress > hub.record.progress:  # an end that is nobody's fault is none without progress
+    harmless = verdict.outcome == "grown" or is_repeated(hub.policy, hub.record, verdict)
+    if not harmless or hub.progress > hub.record.progress:  # an end that is nobody's fault is none without progress
         hub = replace(hub, record=with_end(hub.record, hub.progress))
     if hub.found.stops:  # it may have come after the failure, and is not the cause then
         return hub, f"no restart after {MEANING['signal']}"
@@ -84,11 +85,10 @@ def left_of(hub: Hub) -> tuple[int, ...]:
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
     """Have all nodes get ready for another attempt."""
-    if verdict.outcome not in FREE:
-        hub = replace(hub, record=replace(hub.record, restarts=(*hub.record.restarts, now)))
+    hub = replace(hub, record=with_restart(hub.policy, hub.record, verdict, now))
     members = left_of(hub)
     lost = hub.gone.intersection(hub.members)
-    delay_s = max(wait_s(hub.policy, hub.record, len(lost)), hub.fence_at - now if lost - hub.dead else 0.0)
+    delay_s = max(wait_s(hub.policy, hub.record, len(lost)), hub.fence_at - now if lost - hub.dead - hub.mutual else 0.0)
     hub = replace(
         hub,
         attempt=hub.attempt + 1,

@@ -117,7 +117,7 @@ def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, .
     """The agent's next state and what to do, after `event` at `now` (monotonic seconds)."""
     if isinstance(event, Succeeded) and event.index == state.node.index and state.node.orphaned is not None:
         assert state.successor is not None
-        state = replace(state, hub=hub_side.inherit(state.successor, state.node, event.proven, now))
+        state = replace(state, hub=hub_side.inherit(state.successor, state.node, event, now))
     done: list[Action] = []
     events: list[tuple[str, Event]] = [(duty, event) for duty in _duties(state, event)]
     while events:

@@ -57,10 +57,12 @@ class Succeeded:
     Attributes:
         index: which one; this peer itself may be it.
         proven: the old hub's process has certainly ended; else it may live on, out of reach.
+        mutual: nothing was heard of the old hub for as long as it waits for others; so it has lost this peer, too.
     """
 
     index: int
     proven: bool = False
+    mutual: bool = False
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def again(settings: dict[str, Any], own: int, options: Options, active: int) -> 
     facts: Any = tuple(Fact(node, ()) for node in range(len(commands)))
     membership = Membership(facts, own, 0, "test", "", b"")
     health = (lambda: look_at(settings, own)) if "health" in settings else None
-    policy = policy_of(options, 1.0, active)
+    policy = replace(policy_of(options, active), new_ports=True)
     return Again(membership, lambda: reserve(len(commands[own]), {}), plan, specs, health, policy)
 
 
@@ -154,7 +154,7 @@ def main(settings: dict[str, Any]) -> int:
     star = open_star(index, size, settings["port_file"])
     devices = tuple(Device(**device) for device in settings.get("devices", ()))
     attempts.HEALTH_S = settings.get("health_s", attempts.HEALTH_S)
-    further = again(settings, index, options, active) if restarts(options) else None
+    further = again(settings, index, options, active) if restarts(options) or settings.get("new_ports") else None
     hosts = tuple(f"n{each}" for each in range(size))
     report = run(plan, index, specs, star, dict(os.environ), options, devices, further, hosts=hosts)
     with open(settings["report"], "w") as file:

@@ -98,7 +98,7 @@ def test_a_silent_hub_is_not_proven_dead_and_its_return_moves_nobody(court):
     job.cut(0)
     job.loop.run(lambda: job.settled(1, 2))
     assert job.of(1)[0].silent
-    assert job.reigns(1) == [Succeeded(1, proven=False)]
+    assert job.reigns(1) == [Succeeded(1, proven=False, mutual=True)]
     job.loop.stars.append(job.all[0])
     job.loop.run(lambda: {item.index for item in job.of(0) if isinstance(item, Lost)} == {1, 2})
     job.all[0].broadcast({"stop": "by the old one"})

@@ -35,8 +35,8 @@ def test_how_many_take_part_at_first(nnodes: tuple[int, int], spares: int, there
 
 def test_with_spares_a_job_goes_on_as_long_as_the_places_are_taken() -> None:
     assert is_elastic(options(spares=1))
-    assert policy_of(options(spares=1), 1.0, 3).least == 3
-    assert policy_of(options((2, 4), 1), 1.0, 3).least == 2
+    assert policy_of(options(spares=1), 3).least == 3
+    assert policy_of(options((2, 4), 1), 3).least == 2
 
 
 def test_a_spare_takes_the_place_of_the_lost_one() -> None:
@@ -56,7 +56,7 @@ def test_nodes_that_come_take_free_places_up_to_the_most() -> None:
 
 
 @given(st.permutations(range(6)), st.integers(1, 6), st.sets(st.integers(0, 9), min_size=1), st.integers(0, 3), st.integers(0, 8))
-def test_w21_places_are_kept_and_nobody_has_two(order: list[int], size: int, fit: set[int], spares: int, most: int) -> None:
+def test_places_are_kept_and_nobody_has_two(order: list[int], size: int, fit: set[int], spares: int, most: int) -> None:
     before, policy = tuple(order[:size]), Policy(most=most, spares=spares, goal=size)
     seats = seated(before, fit, policy)
     assert len(set(seats)) == len(seats) == number_of(len(fit), policy)
