@@ -10,7 +10,7 @@ from typing import NoReturn
 from slaunch.agent.attempts import Again
 from slaunch.agent.memory import Memory
 from slaunch.agent.phases import Phases, began
-from slaunch.agent.policy import active_of, policy_of, restarts
+from slaunch.agent.policy import active_of, is_elastic, policy_of, restarts
 from slaunch.agent.run import run
 from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
@@ -39,6 +39,7 @@ from slaunch.plan.notes import notes_of
 from slaunch.plan.parts import here
 from slaunch.plan.prelude import crew, lone
 from slaunch.plan.values import Plan, WorkerSpec
+from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.meet import Meeting, meet
 from slaunch.rendezvous.values import Membership
 from slaunch.report.reason import with_reason
@@ -46,6 +47,7 @@ from slaunch.selfcall import own_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from slaunch.agent.reception import Doors
     from slaunch.node.stage import Place
 
 
@@ -64,7 +66,7 @@ def launch(options: Options, env: Mapping[str, str], args: Sequence[str]) -> int
     standing = current(read(env, options.scheduler, os.uname().nodename))
     standing, options = heed(standing, options)
     phases.mark("allocation")
-    for warning in standing.allocation.warnings:
+    for warning in standing.allocation.warnings if not options.join else ():
         say(standing, f"note: {warning}")
     if isinstance(standing, Shell):
         return start_step(standing, options, env, args)
@@ -107,7 +109,7 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
 
 
 def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phases) -> int:
-    """Meet the other tasks, agree on the plan, and run this task's part of it."""
+    """Look at this machine and take part in the job, from its beginning or in the middle of it."""
     for line in remarks(options):
         say(task, line)
     if options.requeue and not slurm_job(env):
@@ -116,6 +118,26 @@ def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phase
     facts = replace(facts, problems=(*facts.problems, *claims(task, options)))
     options = replace(options, node_rank=own_number(facts, options))
     phases.mark("node")
+    try:
+        if not options.join:
+            return begin(task, facts, reserved, options, env, phases)
+        reserved.release()
+        found = None
+    except LateError as late:
+        found = late
+    from slaunch.late import come_late
+
+    return come_late(task, found, facts, options, env, phases)
+
+
+def begin(  # noqa: PLR0917 - the stages' values
+    task: Task, facts: NodeFacts, reserved: Reserved, options: Options, env: Mapping[str, str], phases: Phases
+) -> int:
+    """Meet the other tasks, agree on the plan, and run this task's part of it.
+
+    Raises:
+        LateError: the job runs already.
+    """
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
         phases.mark("rendezvous")
         plan = plan_for(first_of(meeting.membership, options), options, task.allocation, env)
@@ -138,7 +160,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phase
                 say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
-        further = again(plan, meeting.membership, facts, options, task.allocation, env) if restarts(options) else None
+        following = again(plan, meeting.membership, facts, options, task.allocation, env)
+        further = following if restarts(options) or following.policy.new_ports else None
         card = card_of(plan, task.allocation, env)
         with copies(task, plan, meeting, options):
             return supervise(plan, meeting, reserved, options, env, facts.devices, further, card, phases)
@@ -238,8 +261,18 @@ def again(  # noqa: PLR0917 - the stages' values
         lambda members, attempt: plan_for(members, options, allocation, env, plan.job, attempt),
         lambda made, index: crew(made, index, env, options),
         health_of(own, plan.log_dir, env) if options.health_check else None,
-        policy_of(options, 0.0, len(plan.nodes)),
+        replace(policy_of(options, len(plan.nodes)), new_ports=not fixed),
+        doors_of(own, options, allocation, env, membership.secret),
     )
+
+
+def doors_of(own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Doors | None:
+    """How nodes come to this job once it runs; None where none can."""
+    if not is_elastic(options):
+        return None
+    from slaunch import late
+
+    return late.doors(own, options, allocation, env, secret)
 
 
 def health_of(own: NodeFacts, log_dir: str, env: Mapping[str, str]) -> Callable[[], Health]:

@@ -16,12 +16,9 @@ from slaunch.agent.events import Admit, Enrol, Event, MakePlan, Planned, Prepare
 from slaunch.agent.journal import Journal
 from slaunch.agent.policy import Policy, found_port_in_use
 from slaunch.agent.progress import Progress
-from slaunch.agent.reception import Doors, Reception
 from slaunch.agent.seats import number_of
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
-from slaunch.channel.star import Star
-from slaunch.channel.succession import Dynasty
 from slaunch.clock import wall_s
 from slaunch.errors import SlaunchError
 from slaunch.frozen import asdict, dataclass, field, replace
@@ -29,9 +26,13 @@ from slaunch.node.health import Health
 from slaunch.node.ports import Reserved
 from slaunch.node.values import Problem
 from slaunch.plan.values import Plan, WorkerSpec
-from slaunch.rendezvous.codec import decode_facts
-from slaunch.rendezvous.late import Welcome, targets_of
 from slaunch.rendezvous.values import Membership
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.agent.reception import Doors, Reception
+    from slaunch.channel.star import Star
+    from slaunch.rendezvous.late import Welcome
 
 HEALTH_S = 12.0
 """How long a look at a node's health may take; the hub waits longer."""
@@ -117,7 +118,7 @@ class Attempts:
         self._env = env
         self._look: Errand | None = None
         self._facts = again.membership.facts if again else ()
-        self._reception = Reception(again.doors, self._facts[0], desk.aside.announce) if again and again.doors else None
+        self._reception = reception(again, desk)
         if again and again.welcome:
             self.members = again.welcome.members
 
@@ -142,6 +143,10 @@ class Attempts:
 
     def enrol(self, action: Enrol, star: Star) -> None:
         """A node has come to the running job."""
+        from slaunch.channel.succession import Dynasty
+        from slaunch.rendezvous.codec import decode_facts
+        from slaunch.rendezvous.late import targets_of
+
         assert isinstance(star, Dynasty)
         facts = decode_facts(json.loads(action.card))
         self._facts = (*self._facts, facts)
@@ -152,6 +157,9 @@ class Attempts:
 
     def admit(self, action: Admit, star: Star) -> None:
         """Let a node in that everybody has been told of."""
+        from slaunch.channel.succession import Dynasty
+        from slaunch.rendezvous.late import Welcome
+
         assert isinstance(star, Dynasty)
         assert self._reception is not None
         follows, line, record = action.follows, star.line, action.follows.record
@@ -264,6 +272,15 @@ class Attempts:
         self._desk.bad.close()
         if self._reception:
             self._reception.close()
+
+
+def reception(again: Again | None, desk: Desk) -> Reception | None:
+    """Where nodes come to the running job; None where none can."""
+    if again is None or again.doors is None:
+        return None
+    from slaunch.agent.reception import Reception
+
+    return Reception(again.doors, again.membership.facts[0], desk.aside.announce)
 
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:

@@ -87,7 +87,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     env = {**speaking(base_env, options), **notice.variables()}
 
     def watch(worker: Worker) -> None:
-        journal.note("started", rank=worker.spec.rank, pid=worker.pid)
+        journal.note("started", rank=worker.spec.rank, pid=worker.pid, log=worker.log, err_log=worker.err_log)
         watch_output(console, worker, attempts.plan, options)
         aside.started(worker)
 

@@ -22,7 +22,7 @@ def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Option
     Raises:
         AllocationError: the launcher has fewer or more nodes than the user says.
     """
-    if options.nnodes != (0, 0):
+    if options.nnodes != (0, 0) and not options.join:  # else it is the number of another step's
         standing = check_nodes(standing, options)
     started = isinstance(standing, Shell) or standing.slot.size > 1
     if options.master and options.rendezvous == "auto" and started:

@@ -249,8 +249,8 @@ ROWS: tuple[Row, ...] = (
         "join_policy",
         one_of("restart", "boundary", "next"),
         "WHEN",
-        "when nodes that join take part: restart (workers are stopped for them, default), boundary (workers are asked to save and "
-        "end), next (the next attempt)",
+        "when nodes that join take part: restart (workers are stopped for them, default), boundary (workers are asked to save "
+        "and end), next (the next attempt)",
     ),
     Row(
         ("--health-check",),

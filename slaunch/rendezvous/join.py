@@ -15,6 +15,7 @@ from slaunch.rendezvous.assemble import find_hub
 from slaunch.rendezvous.by_hand import BY_HAND_S, SLOWEST_TELL_S, bounds, by_hand_deadline, identity, new_token, own_wish
 from slaunch.rendezvous.gather import HUB_LEAD_S, TELL_S, StarGatherer, check_error, left_alone, listen_to
 from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.seats import Wish
 
 REFUSED_S = 10.0
@@ -56,19 +57,24 @@ def join(
     except BaseException:
         spoke.close()
         raise
+    if "late" in given:
+        raise LateError(spoke, known)
     spoke.renumber(given["seat"], given["of"])
     hub_rank = given["hub"]
     return StarGatherer(spoke, spoke.index, known, lambda rank: f"node {rank}", patience_s=BY_HAND_S, hub_rank=hub_rank)
 
 
 def take_seat(spoke: Spoke, wish: Wish, deadline: float) -> Mapping[str, int]:
-    """Say who we are; gives what the server says when enough are there, by its own deadline, which may be later than ours."""
+    """Say who we are; gives what the server says when enough are there, by its own deadline, which may be later than ours.
+
+    {"late": true} from the hub of a job that runs already.
+    """
     spoke.send(HUB, {"wish": [wish.rank, wish.ip, wish.host]})
     until = max(deadline, time.monotonic() + BY_HAND_S) + HUB_LEAD_S
     seats: list[Message] = []
     for item in listen_to(spoke, lambda: not seats, until):
         check_error(item)
-        if isinstance(item, Message) and "seat" in item.body:
+        if isinstance(item, Message) and item.body.keys() & {"seat", "late"}:
             seats.append(item)
     if not seats:
         raise left_alone("the serving node has not answered in time")

@@ -24,7 +24,6 @@ from slaunch.channel.door import Door
 from slaunch.channel.handshake import HandshakeError
 from slaunch.channel.listen import listen
 from slaunch.channel.secret import Offered
-from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import HUB, Message
 from slaunch.errors import RendezvousError
 from slaunch.frozen import dataclass
@@ -34,6 +33,7 @@ from slaunch.rendezvous.by_hand import new_token
 from slaunch.rendezvous.codec import Card, decode_facts, encode_card, encode_facts
 from slaunch.rendezvous.gather import check_error, left_alone, listen_to
 from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.ports import candidate_ports
 from slaunch.rendezvous.resolve import resolve
 
@@ -45,14 +45,6 @@ ANSWER_S = 30.0
 """How long the hub may take to let a newcomer in."""
 SIZE = 1
 """In the place of a meeting's size: nobody who comes late need know it."""
-
-
-class LateError(Exception):
-    """The job has begun: this node has come to the hub of its agents."""
-
-    def __init__(self, spoke: Spoke, known: bytes) -> None:
-        super().__init__("the job has begun")
-        self.spoke, self.secret = spoke, known
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def _time_headline(verdict: Verdict) -> str:
 _HEADLINES = {
     "failure": _failure_headline,
     "signal": _signal_headline,
+    "grown": lambda verdict: f"stopped for {', '.join(verdict.joined[:5])} to take part",
     "lost": _lost_headline,
     "start": _start_headline,
     "hang": _hang_headline,

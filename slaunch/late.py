@@ -1,0 +1,129 @@
+"""A node that comes to a job that runs already, and how the job's hub lets such nodes in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from slaunch.agent.phases import Phases
+from slaunch.agent.policy import is_elastic
+from slaunch.agent.reception import Doors
+from slaunch.agent.run import run
+from slaunch.allocation.values import Allocation, Task
+from slaunch.channel.listen import listen, listen_somewhere
+from slaunch.channel.spoke import Spoke
+from slaunch.channel.succession import Dynasty, Line
+from slaunch.errors import UsageError
+from slaunch.frozen import replace
+from slaunch.node.values import NodeFacts
+from slaunch.options import Options
+from slaunch.rendezvous import late
+from slaunch.rendezvous.endpoints import ETCD, parse_master
+from slaunch.rendezvous.gatherer import Ground
+from slaunch.rendezvous.late import Welcome
+from slaunch.rendezvous.lateness import LateError
+from slaunch.rendezvous.resolve import resolve_any
+from slaunch.rendezvous.values import Membership
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+
+    from slaunch.channel.secret import Offered
+
+def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str]) -> LateError:
+    """The running job that the user wants this node to take part in.
+
+    Raises:
+        UsageError: this is no step of a Slurm job.
+        RendezvousError: no such job was found.
+    """
+    if not task.allocation.job or "SLURM_JOB_NODELIST" not in env:
+        raise UsageError("join the running job (--join)", "this is no step of a Slurm job", "name it with --master instead")
+    return late.look_in_job(Ground(task, facts, options, env, lambda line: None))
+
+
+def come_late(  # noqa: PLR0917 - what a launch has by then
+    task: Task, found: LateError | None, facts: NodeFacts, options: Options, env: Mapping[str, str], phases: Phases
+) -> int:
+    """Wait in the running job until an attempt wants this node, and see the job to its end; the job's exit code.
+
+    Args:
+        task: this task.
+        found: the way to the job's hub; None = it is looked for.
+        facts: this node's.
+        options, env: the user's wishes, and the environment.
+        phases: of the start so far.
+
+    Raises:
+        RendezvousError: there is no such job, or it does not want this node.
+    """
+    from slaunch.launch import again, conclude, plan_for
+
+    found = found or look_for_job(task, facts, options, env)
+    welcome, star, facts = let_in(found, facts)
+    membership = Membership(welcome.facts, welcome.index, welcome.attempt, "late", "the job runs already", found.secret)
+    members = replace(membership, facts=tuple(welcome.facts[node] for node in welcome.members), rank=0)
+    plan = plan_for(members, options, task.allocation, env, welcome.job, welcome.attempt)
+    further = again(plan, membership, facts, options, task.allocation, env)
+    print(f"slaunch: {facts.host} has come to job {welcome.job} as node {welcome.index}, and waits", file=sys.stderr, flush=True)
+    hosts = tuple(each.host for each in welcome.facts)
+    further = replace(further, welcome=welcome)
+    report = run(plan, welcome.index, (), star, env, options, facts.devices, further, None, phases, hosts)
+    return conclude(report, options, env, "", 0) if report.speaks else report.code
+
+
+def let_in(found: LateError, facts: NodeFacts) -> tuple[Welcome, Dynasty, NodeFacts]:
+    """Be let in by the hub: what it says, the agents' channel, and this node's facts with the port where it listens."""
+    control = listen_somewhere([address.ip for address in facts.addresses])
+    try:
+        facts = replace(facts, control_port=control[0].getsockname()[1] if control else 0)
+        welcome = late.come_in(found, facts)
+        return welcome, enter(found.spoke, welcome, found.secret, control), facts
+    except BaseException:
+        found.spoke.close()
+        for sock in control:
+            sock.close()
+        raise
+
+
+def enter(spoke: Spoke, welcome: Welcome, secret: bytes, control: Sequence[socket.socket]) -> Dynasty:
+    """The agents' channel, by the connection to the hub's reception."""
+    spoke.renumber(welcome.index, welcome.index + 1)
+    spoke.hub = welcome.hub
+    targets = tuple(late.targets_of(each) for each in welcome.facts)
+    star = Dynasty(spoke, Line(welcome.identity, secret, targets, os.uname().nodename, welcome.size), control)
+    star.enter(welcome.reign, welcome.peers)
+    return star
+
+
+def doors(own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Doors | None:
+    """How this node lets others in when it is the hub; None where none can come."""
+    if not is_elastic(options) or not secret:
+        return None
+    ips = [address.ip for address in own.addresses]
+    if options.master and not options.master.startswith(ETCD):
+        return lambda: at_master(ips, options, allocation, env, secret)
+    if options.master or not allocation.job or allocation.launcher != "slurm":
+        return None
+    identity = late.slurm_identity(allocation.job, env)
+
+    def in_slurm() -> tuple[Sequence[socket.socket], Offered, int]:
+        return late.slurm_doors(allocation.job, env, ips), late.offer(identity, env, secret), late.SIZE
+
+    return in_slurm
+
+
+def at_master(
+    ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes
+) -> tuple[Sequence[socket.socket], Offered, int]:
+    """Where nodes met in the beginning, if that is this machine."""
+    host, port = parse_master(options.master)[0]
+    named = set(resolve_any(host))
+    here = bool(named.intersection(ips)) or any(ip.startswith("127.") for ip in named)
+    identity = f"by hand/{options.job_id or allocation.job}"
+    listeners = listen([*sorted(named), *ips], port) if here else []
+    return listeners, late.offer(identity, env, secret), options.nnodes[1] + options.spares
+
+
