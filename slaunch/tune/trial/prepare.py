@@ -96,8 +96,8 @@ def inner_options(  # noqa: PLR0917 - all that differs
     """The options of the launch inside the trial: the user's, but for name, folder, arguments and part of the machine.
 
     It has as many workers on `each` node as its setting counts on, of a `whole_node`'s. The outer command has counted nodes
-    already. A trial is not restarted: a failure is its result. Its output goes to files, unless the user asks for ranks on the
-    console.
+    already. A trial is not restarted: a failure is its result. Its output goes to files, whose names the tuner must know and
+    which it reads as a whole, and to the console only if the user asks for ranks there.
     """
     quiet = run.stage == "search" and options.origins.get("tee", "default") == "default"
     found = replace(
@@ -105,6 +105,9 @@ def inner_options(  # noqa: PLR0917 - all that differs
         program=replace(options.program, args=args),
         job_id=run.job,
         log_dir=run.folder,
+        log_name="",
+        log_max_bytes=0,
+        metrics_port=0,
         nnodes=(0, 0),
         master="",
         node_rank=-1,
