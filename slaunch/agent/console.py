@@ -83,7 +83,8 @@ class Console:
         self.due = 0.0
 
     def hear(self, text: bytes) -> None:
-        """Lines from another node."""
+        """Lines from another node. Who hears them is the hub, also if another one was before: what is shown is shown here."""
+        self._relay = None
         if len(self._pending) + len(text) > HEARD_BYTES:
             self._unheard += text.count(b"\n")
             return

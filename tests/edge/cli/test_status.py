@@ -41,6 +41,11 @@ def call(env: dict[str, str], place: Path, *words: str) -> subprocess.CompletedP
     return subprocess.run([SLAUNCH, *words], env=env, cwd=place, capture_output=True, text=True, timeout=60)
 
 
+def shows(env: dict[str, str], place: Path, text: str) -> int:
+    """How often the status of the job has a text."""
+    return call(env, place, "status", "mine").stdout.count(text)
+
+
 def test_a_job_from_its_start_to_its_end(tmp_path: Path, env: dict[str, str]) -> None:
     (tmp_path / "x.py").write_text(WORKER)
     elsewhere = tmp_path / "elsewhere"
@@ -49,7 +54,8 @@ def test_a_job_from_its_start_to_its_end(tmp_path: Path, env: dict[str, str]) ->
     command = [SLAUNCH, *options, "--log-name", "{host}/{rank:02d}.{stream}", "x.py"]
     with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         try:
-            wait_for(lambda: call(env, elsewhere, "status", "mine").stdout.count("step 1") == 2, "both workers' lines")
+            wait_for(lambda: job.poll() is not None or shows(env, elsewhere, "step 1") == 2, "both workers' lines")
+            assert job.poll() is None, job.communicate(timeout=60)
             text = call(env, elsewhere, "status").stdout
             assert text.startswith("job mine: running for ")
             assert f"2 workers on 1 node; logs in {tmp_path}/slaunch-logs/mine" in text
