@@ -106,6 +106,7 @@ def inner_options(  # noqa: PLR0917 - all that differs
         job_id=run.job,
         log_dir=run.folder,
         log_name="",
+        log_timestamps=False,
         log_max_bytes=0,
         metrics_port=0,
         nnodes=(0, 0),
