@@ -100,6 +100,7 @@ exclusive - USER: whole nodes
 nice - N: lower priority
 propagate - LIMITS: limits that the job inherits
 no-kill k off: go on when a node is lost
+requeue - WHEN: let Slurm put the job back into the queue; with =WHEN slaunch does so, too (see `slaunch --help`)
 """
 
 FLAGS = """
@@ -110,7 +111,6 @@ no-requeue -: never put the job back into the queue
 overcommit O: several tasks on a CPU
 oversubscribe s: share nodes with other jobs
 reboot -: boot the nodes first
-requeue -: put the job back into the queue after a preemption or the loss of a node
 spread-job -: over as many nodes as possible
 use-min-nodes -: of a range of numbers of nodes the least
 """

@@ -42,6 +42,7 @@ OWN = (
 )
 SBATCH = sbatch_rows.rows()
 TABLE = Table("slaunch submit", (*OWN, *SBATCH, *ROWS), {"-m": "module"})
+OPTIONS = Table("slaunch", ROWS).by_name()
 LEADS = ("account", "partition", "qos", "reservation", "time", "exclusive", "constraint", "wckey")
 """Options whose defaults hold for every component of a job; the others' for the first."""
 
@@ -68,13 +69,14 @@ def parse(args: Sequence[str], env: Mapping[str, str]) -> Asked:
     line = {field: Value(read(TABLE.by_name()[name], name, text), name) for field, (name, text) in words.items()}
     below = beneath(line, env)
     own = {field: value.value for field, value in {**below, **line}.items() if field.startswith("submit:")}
-    components = tuple(component(part, below, number == 0) for number, part in enumerate(given))
+    asked = tuple(component(part, below, number == 0) for number, part in enumerate(given))
+    components, again = requeued(tuple(without_bad(part, words) for part in asked))
     program = given[-1].program
     template = str(own.get("submit:template") or choose(program, components[0], line))
     request = Request(
         (named(components[0], program), *components[1:]),
         template,
-        command(program, words, template, env),
+        command(program, {**words, **again}, template, env),
         lines(own.get("submit:setup")),
         dict(pair(word) for word in texts(own.get("submit:set"))),
         (*filter(None, str(own.get("submit:templates", "")).split(":")), *own_folders(env)),
@@ -135,6 +137,29 @@ def component(part: Given, below: Mapping[str, Value], first: bool) -> dict[str,
     return found
 
 
+def without_bad(options: dict[str, str], words: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """sbatch's options, without the nodes that --exclude-bad has a list of."""
+    if "exclude_bad" not in words:
+        return options
+    import time
+
+    from slaunch.badnodes import out
+    from slaunch.badnodes import read as read_faults
+
+    bad = out(read_faults(words["exclude_bad"][1]), time.time())
+    nodes = ",".join(filter(None, (options.get("exclude", ""), *bad)))
+    return {**options, "exclude": nodes} if nodes else options
+
+
+def requeued(components: tuple[dict[str, str], ...]) -> tuple[tuple[dict[str, str], ...], dict[str, tuple[str, str]]]:
+    """sbatch's options, and slaunch's that --requeue=WHEN stands for: Slurm may requeue the job, and slaunch asks it to."""
+    first, *others = components
+    when = first.get("requeue", "")
+    if not when:
+        return components, {}
+    return ({"open-mode": "append", **first, "requeue": ""}, *others), {"requeue": ("--requeue", when)}
+
+
 def named(options: Mapping[str, str], program: Program | None) -> dict[str, str]:
     """The options, with a name for the job: that of its program."""
     target = program.target if program else "interactive"
@@ -155,7 +180,7 @@ def choose(program: Program | None, options: Mapping[str, str], line: Mapping[st
         return "ps"
     nodes = line["nnodes"].value if "nnodes" in line else (0, 0)
     assert isinstance(nodes, tuple)
-    return "elastic" if nodes[0] != nodes[1] else "collective"
+    return "elastic" if nodes[0] != nodes[1] or "spares" in line else "collective"
 
 
 def command(
@@ -178,7 +203,7 @@ def command(
 
 def option(name: str, text: str) -> str:
     """An option as one word."""
-    row = TABLE.by_name()[name]
+    row = OPTIONS[name]
     return f"{row.names[0]}={text}" if row.metavar else row.names[0]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from slaunch.errors import AllocationError
 from slaunch.frozen import dataclass
 from slaunch.slurm.records import PASSING, Record, look
-from slaunch.submit.tail import Tail, size_of
+from slaunch.submit.tail import Tail, old_bytes
 
 FIRST_S, GROWTH = 1.0, 1.5
 """Pause between the first two questions to Slurm, and by how much it grows."""
@@ -163,7 +163,7 @@ class Follower:
             prefix = f"[{record.id.partition('_')[2]}] ".encode() if "_" in record.id else b""
             for path, out in ((record.output, sys.stdout.buffer), (record.errors, sys.stderr.buffer)):
                 if path and path not in self._tails and path != "/dev/null":
-                    start = size_of(path) if self._fresh and record.state == "PENDING" and not record.restarts else 0
+                    start = old_bytes(path) if self._fresh and not record.restarts else 0
                     self._tails[path] = Tail(path, out, prefix, start)
 
     def _copy(self) -> bool:

@@ -73,10 +73,32 @@ def worker_logs(job: str, ranks: Sequence[int], env: Mapping[str, str]) -> list[
 
 
 def logs_in(run: Run) -> list[tuple[int, str]]:
-    """The logs of a run's workers, by rank."""
+    """The logs of a run's workers, by rank: as the agents' journals name them, else by their usual names."""
+    found = {(rank, path): None for node in journals(run) for rank, path in named_in(node)}
+    if not found:
+        entries = os.listdir(run.log_dir) if os.path.isdir(run.log_dir) else []
+        usual = ((re.fullmatch(r"workerlog\.(\d+)", name), name) for name in entries)
+        found = {(int(match[1]), os.path.join(run.log_dir, name)): None for match, name in usual if match}
+    return sorted(found, key=lambda each: each[0])
+
+
+def journals(run: Run) -> list[str]:
+    """The journals of a run's agents that can be read here."""
+    import glob
+
+    return sorted(glob.glob(os.path.join(glob.escape(run.log_dir), "agent.*.jsonl")))
+
+
+def named_in(journal: str) -> list[tuple[int, str]]:
+    """Ranks and log files of the workers that an agent has started."""
+    import json
+
+    found = []
     try:
-        entries = os.listdir(run.log_dir)
-    except OSError:
+        with open(journal, encoding="utf-8", errors="replace") as file:
+            lines = [json.loads(line) for line in file if '"kind":"started"' in line and line.endswith("}\n")]
+    except (OSError, ValueError):
         return []
-    found = ((re.fullmatch(r"workerlog\.(\d+)", name), name) for name in entries)
-    return sorted((int(match[1]), os.path.join(run.log_dir, name)) for match, name in found if match)
+    for line in lines:
+        found += [(int(line["rank"]), str(line[name])) for name in ("log", "err_log") if line.get(name)]
+    return found

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.frozen import asdict, dataclass, names, replace
@@ -112,9 +113,9 @@ def recall(job: str, env: Mapping[str, str]) -> Submitted | None:
     try:
         with open(record(records(env), re.split(r"[_.+]", job)[0]), encoding="utf-8") as file:
             fields = json.load(file)
-        blank = Submitted("", "", "", "", (), (), "", 0.0)
-        known = {name: fields[name] for name in names(Submitted) if name in fields}
-        return replace(blank, **{name: tuple(value) if isinstance(value, list) else value for name, value in known.items()})
+        known: dict[str, Any] = {name: fields[name] for name in names(Submitted) if name in fields}
+        known |= {name: tuple(known[name]) for name in ("command", "sbatch") if name in known}
+        return replace(Submitted("", "", "", "", (), (), "", 0.0), **known)
     except (OSError, ValueError, TypeError):
         return None
 

@@ -16,7 +16,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 SITE = ("SelectType              = select/cons_tres\n", "cpu|(null)\ngpu*|gpu:a100:8(S:0-1)\n")
 LINES = {
     "collective": "-N4 --gpus-per-node=8 --time=2:00:00 -A phys --exclusive train.py --lr 0.1 --note 'two words'",
-    "elastic": "-N5 --gpus-per-node=a100:8 --time=24:00:00 --nnodes 4:5 train.py --lr 0.1",
+    "elastic": "-N5 --gpus-per-node=a100:8 --time=24:00:00 --spares 1 train.py --lr 0.1",
     "ps": "--template ps -p cpu -N4 --cpus-per-task=32 --trainer-num 4 train.py",
     "ps-heter": "--template ps-heter -p cpu -N2 --cpus-per-task=32 : -p gpu -N1 --gpus-per-node=8 train.py",
     "tune": "-N4 --gpus-per-node=8 --time=4:00:00 tune tuner.json --grace 5 train.py --config model.yaml",

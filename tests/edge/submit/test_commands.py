@@ -125,6 +125,10 @@ def test_report_and_logs_by_the_jobs_id(tmp_path: Path) -> None:
     assert run("logs", "12", cwd=tmp_path, PATH=path).stdout == "first\n"
     assert run("logs", "12", "--rank", "1", cwd=tmp_path, PATH=path).stdout == "second\n"
     assert run("logs", "--rank", "all", str(folder), cwd=tmp_path, PATH=path).stdout == "[0] first\n[1] second\n"
+    (folder / "rank one").write_text("named by the user\n")
+    started = {"time_s": 1.0, "kind": "started", "rank": 1, "pid": 7, "log": str(folder / "rank one"), "err_log": ""}
+    (folder / "agent.0.jsonl").write_text(json.dumps(started, separators=(",", ":")) + '\n{"time_s":2.0,"kind":"started","ra')
+    assert run("logs", "12", "--rank", "1", cwd=tmp_path, PATH=path).stdout == "named by the user\n"
     done = run("logs", "13", cwd=tmp_path, PATH=path)
     assert done.returncode == 65
     assert "cannot find the output of job 13" in done.stderr

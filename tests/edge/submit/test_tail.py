@@ -1,9 +1,11 @@
 """Files are copied as they grow."""
 
 import io
+import os
+import time
 from pathlib import Path
 
-from slaunch.submit.tail import Tail
+from slaunch.submit.tail import Tail, old_bytes
 
 
 def test_a_file_that_comes_later_grows_and_is_begun_anew(tmp_path: Path) -> None:
@@ -34,6 +36,15 @@ def test_what_was_there_before_is_left_out_and_lines_have_their_task(tmp_path: P
     tail.copy()
     tail.close()
     assert out.getvalue() == b"[3] mine\n[3] last, not complete\n"
+
+
+def test_what_is_new_may_be_the_jobs_own(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    assert old_bytes(str(path)) == 0
+    path.write_bytes(b"12345")
+    assert old_bytes(str(path)) == 0
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    assert old_bytes(str(path)) == 5
 
 
 def test_a_large_file_is_copied_whole(tmp_path: Path) -> None:

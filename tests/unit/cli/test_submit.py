@@ -1,9 +1,11 @@
 """The command line of `slaunch submit`."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from slaunch.badnodes import Fault, add
 from slaunch.cli.sbatch_rows import rows
 from slaunch.cli.submit import TABLE, help_text, parse
 from slaunch.errors import UsageError
@@ -38,6 +40,7 @@ def test_options_of_sbatch_and_of_slaunch_in_any_order() -> None:
         (("--server-num", "1", "train.py"), "ps", ("--server-num=1", "train.py")),
         (("--mode", "ps", "train.py"), "ps", ("--mode=ps", "train.py")),
         (("--nnodes", "2:4", "train.py"), "elastic", ("--nnodes=2:4", "train.py")),
+        (("--spares", "1", "train.py"), "elastic", ("--spares=1", "train.py")),
         (("--nnodes", "4", "train.py"), "collective", ("--nnodes=4", "train.py")),
         (("--grace", "5", "tune", "t.json", "train.py"), "tune", ("t.json", "--grace=5", "train.py")),
         (("-m", "pkg.train", "x"), "collective", ("-m", "pkg.train", "x")),
@@ -51,6 +54,25 @@ def test_the_template_follows_from_what_is_asked_for(
 ) -> None:
     made = request(*args)
     assert (made.template, made.arguments) == (template, arguments)
+
+
+def test_slurm_may_put_the_job_back_and_slaunch_does_so_if_told_when() -> None:
+    assert request("--requeue", "a.py").components == ({"job-name": "a", "requeue": ""},)
+    made = request("--requeue=preempt=any,failure=2", "a.py")
+    assert made.components == ({"job-name": "a", "open-mode": "append", "requeue": ""},)
+    assert made.arguments == ("--requeue=preempt=any,failure=2", "a.py")
+    assert request("--requeue=yes", "--open-mode", "truncate", "a.py").components[0]["open-mode"] == "truncate"
+    with pytest.raises(UsageError):
+        request("--requeue=sometimes", "a.py")
+
+
+def test_nodes_that_have_shown_faults_are_left_out(tmp_path: Path) -> None:
+    path = str(tmp_path / "bad")
+    assert request("--exclude-bad", path, "a.py").components == ({"job-name": "a"},)
+    add(path, [Fault("n7", time.time(), "lost"), Fault("n2", time.time(), "lost"), Fault("n5", 0.0, "long ago")], time.time())
+    made = request("--exclude-bad", path, "-x", "n1", "a.py")
+    assert made.components == ({"job-name": "a", "exclude": "n1,n2,n7"},)
+    assert made.arguments == (f"--exclude-bad={path}", "a.py")
 
 
 def test_p10_a_colon_parts_components() -> None:
