@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.jobs import EXAMPLES
 from support.studies import make, setting
 
 from slaunch.allocation.values import StepCall
@@ -238,6 +239,22 @@ def test_f209_an_estimator_that_fails(tmp_path: Path, program: str, said: str) -
     assert said in caught.value.seen
     with pytest.raises(UsageError, match="is not there"):
         sift(make(memory_estimation_tool=str(tmp_path / "none.py"), max_mem_usage=1), Space((setting(),)))
+
+
+def test_f284_the_template_of_a_memory_tool() -> None:
+    """A model of 22 billion parameters on 8 devices: 16 bytes each, and 34 bytes of activations an element without a split."""
+    model = {"num_layers": 48, "hidden_size": 6144, "vocab_size": 51200, "max_sequence_length": 2048}
+    study = make(memory_estimation_tool=os.path.join(EXAMPLES, "gpt", "memory.py"), max_mem_usage="80GiB", model=model)
+    eight = {"mp_degree": 8, "micro_batch_size": 4}
+    settings = [setting(**eight), setting(**eight, use_recompute=True), setting(**{**eight, "micro_batch_size": 16})]
+    settings += [setting(sharding_degree=8, sharding_stage=stage) for stage in (1, 2, 3)]
+    space, found = sift(study, Space(tuple(settings)))
+    states, element = (48 * 12 * 6144**2 + 51200 * 6144) / 2**20, 48 * 2048 * 6144 / 2**20
+    assert found[0] == round(states * 16 / 8 + 4 * element * (10 + 24 / 8))
+    assert found[1] == round(states * 16 / 8 + 4 * element * 2 + 4 * element / 48 * 13)
+    assert found[2] == round(states * 16 / 8 + element * 34)
+    assert space.settings == (*settings[:2], settings[5])
+    assert [each.rule for each in space.dropped] == ["memory_estimation"] * 3
 
 
 def test_w56_equal_estimates_are_made_once(tmp_path: Path) -> None:
