@@ -16,7 +16,7 @@ from slaunch.tune.session import Session
 from slaunch.tune.space.estimate import gains, partner
 from slaunch.tune.space.make import Space
 from slaunch.tune.trial.name import whole_text
-from slaunch.tune.trial.values import CANCELLED, OOM, Record
+from slaunch.tune.trial.values import CANCELLED, OOM, PRUNED, Record
 from slaunch.tune.values import Dropped, Setting, Study
 
 BATCH_PHASE = "GBSSearch"
@@ -102,7 +102,7 @@ def take(session: Session, search: Search, setting: Setting, record: Record) -> 
 def note_skips(session: Session, search: Search, noted: int) -> int:
     """Write the settings that were skipped since, with the reasons, into journal and log; how many there are now."""
     for dropped in search.skipped[noted:]:
-        session.journal.append("skip", setting=dict(dropped.setting), rule=dropped.rule, reason=dropped.reason)
+        session.journal.append("skip", status=PRUNED, setting=dict(dropped.setting), rule=dropped.rule, reason=dropped.reason)
         session.teller.note(f"skipped {whole_text(session.study, dropped.setting)}: {dropped.rule}: {dropped.reason}")
     return len(search.skipped)
 

@@ -17,7 +17,7 @@ def test_the_pages_are_up_to_date() -> None:
 def test_the_guide_names_every_status_and_algorithm() -> None:
     with open(os.path.join(CHECKOUT, "docs", "tuner.md")) as file:
         guide = file.read()
-    for word in ("ok", "oom", "error", "timeout", "infrastructure", "cancelled", *METHODS):
+    for word in ("ok", "oom", "error", "timeout", "infrastructure", "cancelled", "pruned", *METHODS):
         assert f"| `{word}` |" in guide
 
 
