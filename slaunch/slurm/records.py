@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from slaunch.errors import AllocationError
+from slaunch.errors import AllocationError, MissingToolError
 from slaunch.frozen import dataclass
 from slaunch.slurm.client import ask
 
@@ -80,23 +80,40 @@ def look(job: str, cluster: str = "", ask: Callable[[Sequence[str]], str] = ask)
     return tuple(parse(line) for line in text.splitlines() if line.startswith("JobId="))
 
 
+def past(job: str, cluster: str = "", ask: Callable[[Sequence[str]], str] = ask) -> tuple[Record, ...]:
+    """Records of a job that the controller has forgotten, from the accounting database; () where there is none, or it does not
+    know the job."""
+    where = (f"--clusters={cluster}",) if cluster else ()
+    columns = "--format=JobID,State,ExitCode"
+    try:
+        text = ask(("sacct", *where, "--allocations", "--noheader", "--parsable2", columns, f"--jobs={job}"))
+    except (AllocationError, MissingToolError):
+        return ()
+    rows = (line.split("|") for line in text.splitlines())
+    return tuple(Record(row[0], row[1].split()[0], exit=code_in(row[2])) for row in rows if len(row) == 3 and row[1])
+
+
 def parse(line: str) -> Record:
     """The record of one line of scontrol's."""
     found = {match[1]: match[2] for match in re.finditer(r"(?:^|\s)([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line)}
-    code, _, number = found.get("ExitCode", "0:0").partition(":")
-    exit_code = int(code) or (128 + int(number) if int(number or 0) else 0)
     nodes = found.get("NodeList", "")
     return Record(
         id_of(found),
         found.get("JobState", ""),
         found.get("Reason", ""),
         int(found.get("Restarts") or 0),
-        exit_code,
+        code_in(found.get("ExitCode", "0:0")),
         found.get("StdOut", ""),
         found.get("StdErr", ""),
         "" if nodes == "(null)" else nodes,
         found.get("JobName", ""),
     )
+
+
+def code_in(text: str) -> int:
+    """An exit code as a shell gives it, from Slurm's "CODE:SIGNAL"."""
+    code, _, number = text.partition(":")
+    return int(code) or (128 + int(number) if int(number or 0) else 0)
 
 
 def id_of(found: dict[str, str]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.jobs import Run, find
 from slaunch.slurm.records import Record, look
-from slaunch.submit.follow import Follower, Way, code_of
+from slaunch.submit.follow import Way
+from slaunch.submit.main import code_at_the_end, follow
 from slaunch.submit.send import recall
 from slaunch.submit.tail import Tail
 
@@ -32,14 +33,13 @@ def show(job: str, ranks: Sequence[int] | None, way: Way, env: Mapping[str, str]
     files = own_files(job, records, env) if ranks is None else worker_logs(job, ranks, env)
     tails = [Tail(path, sys.stdout.buffer, prefix) for path, prefix in files]
     if way.show and records and not all(record.ended for record in records):
-        follower = Follower(job, cluster, way, tails=tails) if ranks is not None else Follower(job, cluster, way)
-        return code_of(follower.run())
+        return follow(job.partition(".")[0], cluster, way, env, tails=tails if ranks is not None else ())
     if not any([tail.copy() for tail in tails]) and not tails:
         seen = "Slurm's controller does not know it (any more), and no run of that id or name is remembered"
         raise AllocationError(f"find the output of job {job}", seen, "name the directory of its logs, or read the files there")
     for tail in tails:
         tail.close()
-    return code_of(records) if way.show else 0
+    return code_at_the_end(job.partition(".")[0], cluster, records, env) if way.show else 0
 
 
 def records_of(job: str, cluster: str) -> tuple[Record, ...]:
@@ -54,7 +54,8 @@ def records_of(job: str, cluster: str) -> tuple[Record, ...]:
 
 def own_files(job: str, records: Sequence[Record], env: Mapping[str, str]) -> list[tuple[str, bytes]]:
     """The job's output files, with what goes before each line; where Slurm has forgotten them, the logs of the first worker."""
-    files = {path: record.id for record in records if "[" not in record.id for path in (record.output, record.errors) if path}
+    shown = [record for record in records if "[" not in record.id and "+" not in record.id.removesuffix("+0")]
+    files = {path: record.id for record in shown for path in (record.output, record.errors) if path}
     several = len(set(files.values())) > 1
     found = [(path, f"[{task.partition('_')[2]}] ".encode() if several else b"") for path, task in files.items()]
     return found or worker_logs(job, (0,), env)

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.jobs import find
 from slaunch.slurm.client import ask
+from slaunch.slurm.records import Record, past
 from slaunch.submit.follow import Follower, Way, code_of
 from slaunch.submit.gpus import Site, hint, read_site
 from slaunch.submit.script import GPUS, own_folder, script_of
 from slaunch.submit.send import check, remember, submit
+from slaunch.submit.tail import Tail
 from slaunch.submit.values import Request, Submitted
 
 
@@ -94,26 +96,38 @@ def advise(request: Request, note: str) -> None:
         say(f"note: {line}")
 
 
-def follow(job: str, cluster: str, way: Way, env: Mapping[str, str], fresh: bool = False) -> int:
-    """Follow a job to its end; its exit code.
+def follow(  # noqa: PLR0917 - a job, and how to follow it
+    job: str, cluster: str, way: Way, env: Mapping[str, str], fresh: bool = False, tails: Sequence[Tail] = ()
+) -> int:
+    """Follow a job to its end; its exit code. `fresh` and `tails` as for `Follower`.
 
     Raises:
         SlaunchError: it can never start, or Slurm is away for too long.
     """
     try:
-        records = Follower(job, cluster, way, fresh).run()
+        records = Follower(job, cluster, way, fresh, tails).run()
     except KeyboardInterrupt:
         say(f"job {job} goes on: `slaunch logs -f {job}` shows it again, `slaunch cancel {job}` ends it")
         return 130
-    return code_of(records) if records else remembered_code(job, env)
+    return code_at_the_end(job, cluster, records, env)
 
 
-def remembered_code(job: str, env: Mapping[str, str]) -> int:
-    """The exit code of a job that the controller has forgotten, from the report of its run.
+def code_at_the_end(job: str, cluster: str, records: Sequence[Record], env: Mapping[str, str]) -> int:
+    """The exit code of a job that has ended; if the controller has forgotten it, from accounting, or the report of its run.
+
+    Args:
+        job: its id.
+        cluster: its cluster; "" = the only one.
+        records: the last that the controller told of it.
+        env: for the folder where runs are remembered.
 
     Raises:
-        AllocationError: there is none.
+        AllocationError: nobody knows.
     """
+    if not (records and all(record.ended for record in records)):
+        records = past(job, cluster)
+    if records:
+        return code_of(records)
     from slaunch.report.revive import read_report
 
     runs = find(job, env, os.getcwd())

@@ -82,3 +82,36 @@ def test_a_copy_that_fails_or_takes_too_long_is_an_error_with_its_command(tmp_pa
     with pytest.raises(OutputError) as caught:
         stage.run(("sleep", "60"), time.monotonic() + 0.1)
     assert "--stage-timeout" in caught.value.todo
+
+
+def start(tmp_path: Path, source: str, *args: str) -> subprocess.Popen[str]:
+    """slaunch with two workers on this machine, and copies."""
+    slaunch = [sys.executable, "-m", "slaunch", "--nproc-per-node", "2", "--tee", "all", "--log-dir", str(tmp_path / "logs")]
+    command = [*slaunch, "--stage-to", str(tmp_path / "disk"), "--stage", source, *args]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    (tmp_path / "disk").mkdir()
+    return subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_without_a_scheduler_workers_find_the_copies_too(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x").write_text("content")
+    code = "import os; print('has', open(os.environ['SLAUNCH_STAGE_DIR'] + '/data/x').read(), flush=True)"
+    out, err = start(tmp_path, "data", "-c", code).communicate(timeout=60)
+    assert out.count("has content") == 2, err
+    assert "on 1 node in" in err
+    assert os.listdir(tmp_path / "disk") == []
+
+
+def test_a_stop_while_copies_are_made_leaves_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "slow.tar")  # nobody writes into it: tar waits
+    process = start(tmp_path, "slow.tar", "-c", "pass")
+    end = later()
+    while not list((tmp_path / "disk").glob("*/slow")):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert os.listdir(tmp_path / "disk") == []

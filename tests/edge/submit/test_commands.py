@@ -134,6 +134,20 @@ def test_report_and_logs_by_the_jobs_id(tmp_path: Path) -> None:
     assert "cannot find the output of job 13" in done.stderr
 
 
+def test_a_job_that_the_controller_has_forgotten_has_the_code_of_its_report(tmp_path: Path) -> None:
+    folder = tmp_path / "slaunch-logs" / "12.0"
+    folder.mkdir(parents=True)
+    write_json(RunReport(*[getattr(REPORT, name) if name != "log_dir" else str(folder) for name in RunReport.__annotations__]))
+    (folder / "workerlog.0").write_text("first\n")
+    path = without_slurm(tmp_path)
+    done = run("logs", "-f", "12", cwd=tmp_path, PATH=path)
+    assert (done.returncode, done.stdout) == (7, "first\n")
+    (folder / "report.json").unlink()
+    done = run("logs", "-f", "12", cwd=tmp_path, PATH=path)
+    assert done.returncode == 65
+    assert "cannot tell how job 12 ended" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["submit", "logs", "cancel", "report"])
 def test_every_command_tells_what_it_does(command: str, tmp_path: Path) -> None:
     done = run(command, "--help", cwd=tmp_path)

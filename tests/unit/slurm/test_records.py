@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from slaunch.errors import AllocationError
-from slaunch.slurm.records import Record, look, parse
+from slaunch.slurm.records import Record, look, parse, past
 
 TASK = (
     "JobId=5 ArrayJobId=4 ArrayTaskId=0 JobName=p.sh UserId=hpc(1001) GroupId=hpc(1001) MCS_label=N/A Priority=4294901756 "
@@ -57,6 +57,17 @@ def test_a_job_that_is_forgotten_is_none_but_a_silent_controller_is_an_error() -
     assert look("9", ask=forgotten) == ()
     with pytest.raises(AllocationError):
         look("9", ask=silent)
+
+
+def test_accounting_knows_what_the_controller_has_forgotten() -> None:
+    """In the form that sacct's manual gives for --parsable2."""
+    text = "7_0|COMPLETED|0:0\n7_1|CANCELLED by 1001|0:15\n7_2|FAILED|3:0\n"
+    assert [record.code for record in past("7", ask=lambda argv: text)] == [0, 143, 3]
+
+    def disabled(argv: Sequence[str]) -> str:
+        raise AllocationError("run", "Slurm accounting storage is disabled", "")
+
+    assert past("7", ask=disabled) == ()
 
 
 def test_the_cluster_is_asked_that_has_the_job() -> None:
