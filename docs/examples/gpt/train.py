@@ -111,7 +111,7 @@ class Memory:
         self.budget, self.device = budget_mib * MIB, device
         self.fixed = self.kept = self.most = 0
         if budget_mib and device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(self.budget / torch.cuda.mem_get_info()[1])
+            torch.cuda.set_per_process_memory_fraction(min(1.0, self.budget / torch.cuda.mem_get_info()[1]))
 
     def holds(self, model: nn.Module) -> None:
         """Weights, gradients and Adam's two moments stay all the time."""
