@@ -23,6 +23,7 @@ _MEMORY = (
     r"|MemoryError|std::bad_alloc|Cannot allocate memory"
 )
 _PORT = r"(?i)address already in use|EADDRINUSE"  # the system's words; libuv's, in torch's store
+_PADDLE_PORT = r"TCPServer::create[^~]*LibUVMasterDaemon::~LibUVMasterDaemon"  # Paddle 3.3's store aborts as it cannot listen
 _NUMBER = r"(?i)\bport:? ?(\d{2,5})\b|[\w\]]:(\d{2,5})\b|', (\d{2,5})\)"
 _EXCEPTION = r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$"
 _STOP = r"KeyboardInterrupt|SystemExit|SignalException|CancelledError|killed by signal|got signal|Terminated"
@@ -50,7 +51,7 @@ def classify(  # noqa: PLR0917 - all that is known
     words = exception or "\n".join(tail[-_LAST_WORDS:])
     if re.search(_MEMORY, words):
         return "memory", exception or "out of memory"
-    if re.search(_PORT, words) and is_ours(words, told):
+    if re.search(_PADDLE_PORT, "\n".join(tail)) or (re.search(_PORT, words) and is_ours(words, told)):
         return "port", exception or "address already in use"
     if re.search(_PEER, words):
         return "peer", exception

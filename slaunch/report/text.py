@@ -109,7 +109,7 @@ def ending(failure: Failure) -> str:
 def port_taken(failure: Failure) -> bool:
     """Whether it could not listen at its port, in the words of the system, of gRPC or of libuv (torch's store)."""
     text = "\n".join((failure.detail, *failure.tail)).lower()
-    return "address already in use" in text or "eaddrinuse" in text
+    return failure.cause == "port" or "address already in use" in text or "eaddrinuse" in text
 
 
 def details(report: RunReport) -> list[tuple[str, str]]:

@@ -65,6 +65,22 @@ def test_p30_a_port_that_slaunch_chose_and_another_process_has(line: str, told: 
     assert classify(1, 0, ("Traceback (most recent call last):", line), "", "", told)[0] == cause
 
 
+PADDLE_STACK = (
+    "1   phi::distributed::TCPStore::TCPStore(std::string, unsigned short, bool, unsigned long, int)",
+    "2   phi::distributed::detail::TCPServer::create(unsigned short, int, int, bool)",
+    "3   phi::distributed::detail::LibUVMasterDaemon::~LibUVMasterDaemon()",
+    "4   phi::distributed::detail::LibUVMasterDaemon::~LibUVMasterDaemon()",
+    "5   uv_run",
+    "FatalError: `Process abort signal` is detected by the operating system.",
+)
+
+
+def test_p30_paddle_aborts_where_it_cannot_listen() -> None:
+    """As paddlepaddle 3.3.1 prints it."""
+    assert classify(134, signal.SIGABRT, PADDLE_STACK, "")[0] == "port"
+    assert classify(134, signal.SIGABRT, PADDLE_STACK[:2] + PADDLE_STACK[4:], "")[0] != "port"
+
+
 def test_an_oom_counter_explains_only_a_kill() -> None:
     assert classify(1, 0, (), "out of memory: the whole node")[0] == "error"
     assert classify(139, signal.SIGSEGV, (), "out of memory: the whole node")[0] == "signal"
