@@ -43,10 +43,13 @@ class Board:
         hosts: host names by node; there may come more.
         world: number of workers.
         interval_s: seconds between two states.
+        started_s: when the run began, seconds since the epoch.
     """
 
-    def __init__(self, job: str, id: str, hosts: Callable[[], Sequence[str]], world: int, interval_s: float) -> None:
-        self._fixed = {"job": job, "id": id, "world": world, "interval_s": interval_s, "started_s": wall_s()}
+    def __init__(  # noqa: PLR0917 - what does not change
+        self, job: str, id: str, hosts: Callable[[], Sequence[str]], world: int, interval_s: float, started_s: float
+    ) -> None:
+        self._fixed = {"job": job, "id": id, "world": world, "interval_s": interval_s, "started_s": started_s}
         self._hosts = hosts
         self._nodes: dict[int, Heard] = {}
 

@@ -5,22 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from slaunch.frozen import dataclass
-
-
-@dataclass(frozen=True)
-class Form:
-    """How output is written.
-
-    Attributes:
-        timestamps: the time in front of each line.
-        most: bytes after which a file is moved away to `<name>.1`; 0 = never.
-        keep: how many such files are kept, `<name>.1` the youngest.
-    """
-
-    timestamps: bool = False
-    most: int = 0
-    keep: int = 5
+from slaunch.agent.outlets import Form
 
 
 class LogFile:

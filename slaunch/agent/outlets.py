@@ -13,7 +13,6 @@ from fcntl import fcntl
 
 from slaunch.agent.guardian import close_all_but, ignore_signals
 from slaunch.agent.linux import set_name
-from slaunch.agent.logfile import Form
 from slaunch.agent.logs import open_log
 from slaunch.frozen import asdict, dataclass, field
 from slaunch.options import Options
@@ -30,6 +29,21 @@ ANSWER_S = 3.0
 END_S = 10.0
 LIVES = 3
 """How often the process that writes the logs is started anew when something kills it."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How output is written by that process.
+
+    Attributes:
+        timestamps: the time in front of each line.
+        most: bytes after which a file is moved away to `<name>.1`; 0 = never.
+        keep: how many such files are kept, `<name>.1` the youngest.
+    """
+
+    timestamps: bool = False
+    most: int = 0
+    keep: int = 5
 
 
 @dataclass(frozen=True)

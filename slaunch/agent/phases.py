@@ -8,7 +8,6 @@ from math import inf
 
 from slaunch.agent.crew import Worker
 from slaunch.agent.journal import Journal, since_start_s
-from slaunch.agent.sight import output_bytes
 
 BEGAN = "SLAUNCH_BEGAN"
 """Variable with the time at which the command was started that started this step, seconds since the epoch."""
@@ -92,6 +91,8 @@ class FirstOutput:
         """Look, if it is time."""
         if now < self.due:
             return
+        from slaunch.agent.sight import output_bytes  # workers do not wait for it
+
         self._wait_s = min(LAST_LOOK_S, self._wait_s * 1.5)
         self.due = now + self._wait_s
         workers = list(self._workers())

@@ -19,7 +19,8 @@ import time
 from collections import deque
 from math import inf
 
-from slaunch.agent.logfile import Form, LogFile, Stamper
+from slaunch.agent.logfile import LogFile, Stamper
+from slaunch.agent.outlets import Form
 from slaunch.frozen import dataclass
 
 READ_BYTES = 1 << 20

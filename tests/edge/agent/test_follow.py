@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from slaunch.agent.follow import Follower
-from slaunch.agent.logfile import Form, LogFile, Stamper
+from slaunch.agent.logfile import LogFile, Stamper
+from slaunch.agent.outlets import Form
 
 
 def open_file(path: Path) -> int:
