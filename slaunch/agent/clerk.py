@@ -6,12 +6,14 @@ shortly before the workers are to be warned, and now and then in between.
 
 from __future__ import annotations
 
+import os
 import selectors
 import time
 from collections.abc import Callable, Mapping
 from math import inf
 
 from slaunch.agent.errand import Errand
+from slaunch.agent.linux import die_with_parent
 from slaunch.clock import wall_s
 
 ASK_S = 10.0
@@ -84,11 +86,19 @@ class Clerk:
 
 
 def left_s_of(job: str) -> float:
-    """The seconds that a job has left, inf without a limit; -1 if Slurm cannot be asked."""
-    from slaunch.errors import AllocationError, MissingToolError
-    from slaunch.slurm.client import time_left_s
+    """The seconds that a job has left, inf without a limit; -1 if Slurm cannot be asked.
 
+    A squeue that hangs ends with this process.
+    """
+    import subprocess
+
+    from slaunch.errors import AllocationError
+    from slaunch.slurm.client import duration_s
+
+    own, argv = os.getpid(), ("squeue", "--noheader", f"--jobs={job}", "--format=%L")
+    die = lambda: die_with_parent(own)  # noqa: E731
     try:
-        return time_left_s(job)
-    except (AllocationError, MissingToolError):
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=die)
+        return duration_s(done.stdout.split()[0])
+    except (OSError, IndexError, AllocationError):
         return -1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from .job import Job, python, shell, state_of, wait_for
@@ -72,6 +73,21 @@ def test_workers_are_warned_before_the_time_limit_and_end_in_time(tmp_path: Path
         assert job.wait() == [0]
         assert "asked by time" in job.log(0)
         assert "asked:  to save as the job's time ran out" in job.text("err.0")
+
+
+def test_the_end_of_the_job_s_time_is_known_from_slurm_s_variable_where_there_is_one(tmp_path: Path) -> None:
+    wait = "import time\nfrom slaunch.worker import seconds_left as left\nwhile left() > 900: time.sleep(0.01)\nprint(left() > 0)"
+    env = {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(int(time.time()) + 800)}
+    with Job(tmp_path, [[python(wait)], [python(wait)]], env=env) as job:
+        assert job.wait() == [0, 0]
+        assert [job.log(rank) for rank in range(2)] == ["True\n"] * 2
+
+
+def test_p85_where_slurm_cannot_be_asked_no_end_is_known_and_nothing_is_wrong(tmp_path: Path) -> None:
+    look = "import time\nfrom slaunch import worker\ntime.sleep(0.5); print(worker.seconds_left())"
+    with Job(tmp_path, [[python(look)]], env={"SLURM_JOB_ID": "7", "SLURM_CONF": "/nowhere"}) as job:
+        assert job.wait() == [0]
+        assert job.log(0) == "inf\n"
 
 
 def test_p82_p83_with_stop_signal_none_workers_end_by_themselves(tmp_path: Path) -> None:
