@@ -13,6 +13,7 @@ import select
 import time
 from collections.abc import Callable
 from math import inf
+from stat import S_ISREG
 
 from slaunch.agent.follow import Follower
 from slaunch.agent.shown import Budget, Lines
@@ -24,6 +25,8 @@ PASS_BYTES = 1 << 20
 """The most that is copied before the agent looks after its other duties."""
 ATOM_BYTES = 4096
 """A pipe that polls writable takes this much without blocking (PIPE_BUF)."""
+FILE_BYTES = 1 << 18
+"""A file takes as much at once."""
 NO_PROGRESS_S = 5.0
 LAST_WORDS_S = 2.0
 """What a node's workers have said in the end and the hub has not seen after so long is left out."""
@@ -66,6 +69,7 @@ class Console:
         self.due = inf
         self._busy_s = busy_s
         self._out = out
+        self._at_once = FILE_BYTES if S_ISREG(os.fstat(out).st_mode) else ATOM_BYTES
         self._budget = Budget(limit)
         self._match = re.compile(os.fsencode(match)) if match else None
         self._relay = relay
@@ -181,7 +185,7 @@ class Console:
             self._relay_pending()
         while self._pending and not self._closed and _writable(self._out):
             try:
-                taken = os.write(self._out, self._pending[:ATOM_BYTES])
+                taken = os.write(self._out, self._pending[: self._at_once])
             except BlockingIOError:
                 return False
             except OSError:  # the reader is gone; the log files have it all
