@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from slaunch.agent.phases import Phases
 from slaunch.agent.policy import is_elastic
-from slaunch.agent.reception import Doors
+from slaunch.agent.reception import Doors, Way
 from slaunch.agent.run import run
 from slaunch.allocation.values import Allocation, Task
 from slaunch.channel.listen import listen, listen_somewhere
@@ -20,6 +20,7 @@ from slaunch.node.values import NodeFacts
 from slaunch.options import Options
 from slaunch.rendezvous import late
 from slaunch.rendezvous.endpoints import ETCD, parse_master
+from slaunch.rendezvous.etcd_late import Entry
 from slaunch.rendezvous.gatherer import Ground
 from slaunch.rendezvous.late import Welcome
 from slaunch.rendezvous.lateness import LateError
@@ -29,8 +30,6 @@ from slaunch.rendezvous.values import Membership
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-
-    from slaunch.channel.secret import Offered
 
 def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str]) -> LateError:
     """The running job that the user wants this node to take part in.
@@ -98,32 +97,45 @@ def enter(spoke: Spoke, welcome: Welcome, secret: bytes, control: Sequence[socke
     return star
 
 
-def doors(own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Doors | None:
+def doors(
+    own: NodeFacts, members: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]
+) -> Doors | None:
     """How this node lets others in when it is the hub; None where none can come."""
+    secret = members.secret
     if not is_elastic(options) or not secret:
         return None
     ips = [address.ip for address in own.addresses]
-    if options.master and not options.master.startswith(ETCD):
+    if options.master.startswith(ETCD):
+        first = members.facts[0]
+        nonce = f"{first.host} {first.pid} {first.time_s}"  # the same on all agents, and of this run of the job alone
+        return lambda: by_etcd(ips, options, allocation, env, (secret, nonce))
+    if options.master:
         return lambda: at_master(ips, options, allocation, env, secret)
-    if options.master or not allocation.job or allocation.launcher != "slurm":
+    if not allocation.job or allocation.launcher != "slurm":
         return None
     identity = late.slurm_identity(allocation.job, env)
-
-    def in_slurm() -> tuple[Sequence[socket.socket], Offered, int]:
-        return late.slurm_doors(allocation.job, env, ips), late.offer(identity, env, secret), late.SIZE
-
-    return in_slurm
+    return lambda: Way(late.slurm_doors(allocation.job, env, ips), late.offer(identity, env, secret))
 
 
-def at_master(
-    ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes
-) -> tuple[Sequence[socket.socket], Offered, int]:
+def at_master(ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Way:
     """Where nodes met in the beginning, if that is this machine."""
     host, port = parse_master(options.master)[0]
     named = set(resolve_any(host))
     here = bool(named.intersection(ips)) or any(ip.startswith("127.") for ip in named)
-    identity = f"by hand/{options.job_id or allocation.job}"
     listeners = listen([*sorted(named), *ips], port) if here else []
-    return listeners, late.offer(identity, env, secret), options.nnodes[1] + options.spares
+    return Way(listeners, late.offer(by_hand(options, allocation), env, secret), options.nnodes[1] + options.spares)
 
 
+def by_etcd(
+    ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], known: tuple[bytes, str]
+) -> Way:
+    """Wherever this node has a port, which etcd tells of. `known`: the job's secret, and what distinguishes this run of it."""
+    secret, nonce = known
+    identity = by_hand(options, allocation)
+    entry = lambda reign: Entry(options, env, f"/slaunch/{identity}/server", nonce, reign)  # noqa: E731
+    return Way(listen_somewhere(ips), late.offer(identity, env, secret), options.nnodes[1] + options.spares, entry)
+
+
+def by_hand(options: Options, allocation: Allocation) -> str:
+    """The name of a meeting of nodes that were started one by one; as `rendezvous.by_hand.identity`."""
+    return f"by hand/{options.job_id or allocation.job}"

@@ -262,17 +262,19 @@ def again(  # noqa: PLR0917 - the stages' values
         lambda made, index: crew(made, index, env, options),
         health_of(own, plan.log_dir, env) if options.health_check else None,
         replace(policy_of(options, len(plan.nodes)), new_ports=not fixed),
-        doors_of(own, options, allocation, env, membership.secret),
+        doors_of(own, membership, options, allocation, env),
     )
 
 
-def doors_of(own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Doors | None:
+def doors_of(
+    own: NodeFacts, members: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]
+) -> Doors | None:
     """How nodes come to this job once it runs; None where none can."""
     if not is_elastic(options):
         return None
     from slaunch import late
 
-    return late.doors(own, options, allocation, env, secret)
+    return late.doors(own, members, options, allocation, env)
 
 
 def health_of(own: NodeFacts, log_dir: str, env: Mapping[str, str]) -> Callable[[], Health]:

@@ -136,10 +136,10 @@ class Attempts:
         if self._reception:
             self._desk.crew.events += self._reception.tick(now)
 
-    def lead(self) -> None:
-        """This agent is the hub."""
+    def lead(self, reign: int) -> None:
+        """This agent is the hub; `reign`: how many there have been before."""
         if self._reception:
-            self._reception.open(self._desk.selector)
+            self._reception.open(reign, self._desk.selector, self._desk.crew.spared)
 
     def enrol(self, action: Enrol, star: Star) -> None:
         """A node has come to the running job."""

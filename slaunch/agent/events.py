@@ -130,6 +130,13 @@ class Arrived:
 
 
 @dataclass(frozen=True)
+class Fenced:
+    """The hub cannot be sure any more that no other job of this name begins: this one must end."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True)
 class EndKnown:
     """The scheduler has said how many seconds the job has left; inf = it has no limit. The hub's agent alone asks."""
 
@@ -156,6 +163,7 @@ Event = (
     | Planned
     | Started
     | Arrived
+    | Fenced
     | EndKnown
     | Tick
 )

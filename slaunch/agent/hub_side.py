@@ -6,7 +6,7 @@ import signal
 from math import inf
 
 from slaunch.agent import asking, joining, renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, Succeeded, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, Fenced, Succeeded, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
@@ -120,11 +120,19 @@ def step(hub: Hub, event: Event, now: float) -> Result:
             return on_said(hub, event, now)
         case AgentGone(index, why, time_s):
             return on_gone(hub, index, why, time_s, now)
+        case Arrived() | Fenced() | EndKnown():
+            return on_news(hub, event, now)
+    return on_tick(hub, now) if isinstance(event, Tick) else (hub, ())
+
+
+def on_news(hub: Hub, event: Arrived | Fenced | EndKnown, now: float) -> Result:
+    """What comes to the hub's agent alone."""
+    match event:
         case Arrived():
             return joining.arrived(hub, event, now)
-        case EndKnown(left_s):
-            return asked(hub, asking.on_end_known(hub.asking, left_s, now))
-    return on_tick(hub, now) if isinstance(event, Tick) else (hub, ())
+        case Fenced(problem):
+            return stop_for(hub, problem, now)
+    return asked(hub, asking.on_end_known(hub.asking, event.left_s, now))
 
 
 def asked(hub: Hub, result: asking.Result) -> Result:

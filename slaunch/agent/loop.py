@@ -95,7 +95,7 @@ class Loop:
         selector.register(self._signals, selectors.EVENT_READ, self._read_signals)
         self._star.register(selector)
         if self._star.is_hub:
-            self._attempts.lead()
+            self._attempts.lead(getattr(self._star, "reign", 0))
         while self.verdict is None:
             for key, _ in selector.select(self._timeout_s()):
                 key.data()
@@ -177,7 +177,7 @@ class Loop:
                 failpoint("agent.succeeding")
                 if self._star.is_hub:
                     self._lead()
-                    self._attempts.lead()
+                    self._attempts.lead(getattr(self._star, "reign", 0))
                 return events.Succeeded(index, proven, mutual)
             case Headless(why):
                 return events.Headless(why)

@@ -8,20 +8,41 @@ import socket
 from collections.abc import Callable, Sequence
 from math import inf
 
-from slaunch.agent.events import Arrived
+from slaunch.agent.events import Arrived, Fenced
 from slaunch.channel.hub import Hub
 from slaunch.channel.secret import Offered
 from slaunch.channel.star import Message
 from slaunch.errors import RendezvousError
+from slaunch.frozen import dataclass
 from slaunch.node.values import NodeFacts
 from slaunch.rendezvous.codec import decode_card, encode_facts, read_words
 from slaunch.rendezvous.late import SIZE, Welcome, body, objection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from slaunch.agent.keeper import Keeper
     from slaunch.channel.succession import Dynasty
+    from slaunch.rendezvous.etcd_late import Entry
 
-Doors = Callable[[], tuple[Sequence[socket.socket], Offered, int]]
+
+@dataclass(frozen=True)
+class Way:
+    """How nodes come.
+
+    Attributes:
+        listeners: sockets at which they knock; () = none could be had.
+        offered: what they are offered.
+        size: what they call the meeting's size.
+        entry: makes the entry by which they find the way, from the number of the hub; None where they know it.
+    """
+
+    listeners: Sequence[socket.socket]
+    offered: Offered
+    size: int = SIZE
+    entry: Callable[[int], Entry] | None = None
+
+
+Doors = Callable[[], Way]
 TICK_S = 0.5
 OWN = 1 << 60
 """The reception's own number among those who come, which are random and smaller."""
@@ -31,43 +52,51 @@ class Reception:
     """One agent's; closed unless it is the hub of a job that can grow.
 
     Args:
-        doors: makes the listening sockets, what newcomers are offered, and what they call the meeting's size; None where no node
-            can come.
+        doors: opens the way.
         first: facts that theirs are compared with.
         say: tells the user a line.
     """
 
-    def __init__(self, doors: Doors | None, first: NodeFacts, say: Callable[[str], None]) -> None:
+    def __init__(self, doors: Doors, first: NodeFacts, say: Callable[[str], None]) -> None:
         self._doors = doors
         self._first = first
         self._say = say
         self._hub: Hub | None = None
         self._offered: Offered | None = None
+        self._keeper: Keeper | None = None
         self.due = inf
 
-    def open(self, selector: selectors.BaseSelector) -> None:
-        """This agent is the hub."""
-        if self._doors is None or self._hub is not None:
+    def open(self, reign: int, selector: selectors.BaseSelector, spared: set[int]) -> None:
+        """This agent is the hub; `reign`: its number."""
+        if self._hub is not None:
             return
         try:
-            listeners, self._offered, size = self._doors()
+            way = self._doors()
         except RendezvousError as error:
             self._say(f"note: no node can come to the running job: {error.seen}")
             return
-        if not listeners:
+        self._offered = way.offered
+        if not way.listeners:
             self._say("note: no node can come to the running job: the port for them is taken")
             return
-        self._hub = Hub(list(listeners), OWN, size or SIZE, self._offered.door, numbered=False)
+        if way.entry is not None:
+            from slaunch.agent.keeper import Keeper
+
+            self._keeper = Keeper(way.entry(reign), way.listeners, selector, spared)
+        self._hub = Hub(list(way.listeners), OWN, way.size, way.offered.door, numbered=False)
         self._hub.register(selector)
         self.due = 0.0
 
-    def tick(self, now: float) -> list[Arrived]:
-        """Who has come, with its facts."""
+    def tick(self, now: float) -> list[Arrived | Fenced]:
+        """Who has come, with its facts; and that the job must end."""
         if self._hub is None:
             return []
         self.due = now + TICK_S
         self._hub.tick(now)
-        return [arrived for item in self._hub.take() if isinstance(item, Message) and (arrived := self._hear(self._hub, item))]
+        return [*self._come(self._hub), *(self._keeper.tick(now) if self._keeper else ())]
+
+    def _come(self, hub: Hub) -> list[Arrived]:
+        return [arrived for item in hub.take() if isinstance(item, Message) and (arrived := self._hear(hub, item))]
 
     def _hear(self, hub: Hub, item: Message) -> Arrived | None:
         if "wish" in item.body:
@@ -101,6 +130,9 @@ class Reception:
 
     def close(self) -> None:
         """Nobody comes in any more."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
         if self._hub is not None:
             self._hub.close()
             self._hub, self.due = None, inf

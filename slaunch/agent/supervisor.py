@@ -9,7 +9,7 @@ from math import inf
 
 from slaunch.agent import hub_side, joining, node_side, renewal
 from slaunch.agent.asking import Asking
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Succeeded, Tell, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Fenced, Succeeded, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Follows
 from slaunch.agent.node_side import HUB, Node
@@ -136,7 +136,7 @@ def _duties(state: State, event: Event) -> tuple[str, ...]:
     """Which duty an event from outside concerns."""
     if state.hub is None:
         return ("node",)
-    if isinstance(event, AgentSaid | AgentGone | Arrived | EndKnown):
+    if isinstance(event, AgentSaid | AgentGone | Arrived | Fenced | EndKnown):
         return ("hub",)
     return ("node", "hub") if isinstance(event, Tick) else ("node",)
 

@@ -26,7 +26,7 @@ from slaunch.channel.listen import listen
 from slaunch.channel.secret import Offered
 from slaunch.channel.star import HUB, Message
 from slaunch.errors import RendezvousError
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 from slaunch.node.values import NodeFacts
 from slaunch.rendezvous.assemble import find_hub
 from slaunch.rendezvous.by_hand import new_token
@@ -97,6 +97,7 @@ def come_in(late: LateError, facts: NodeFacts) -> Welcome:
     Raises:
         RendezvousError: the hub does not want it, or does not answer.
     """
+    facts = replace(facts, machine=f"{facts.machine}/{os.getpid()}")  # it counts as a node, even where an agent was before
     late.spoke.send(HUB, {"card": facts.host}, encode_card(Card(0, SIZE, "", b"", facts)))
     until = time.monotonic() + ANSWER_S
     found: list[Message] = []
