@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.errors import AllocationError
-from slaunch.jobs import find
+from slaunch.jobs import Run, find
 from slaunch.slurm.client import ask
 from slaunch.slurm.records import Record, look
 from slaunch.submit.send import recall
@@ -40,7 +40,7 @@ def cancel(job: str, patience_s: float, env: Mapping[str, str], say: Callable[[s
     where = (f"--clusters={cluster}",) if cluster else ()
     if waiting(records):
         ask(("scancel", *where, "--state=PENDING", job))
-    if running(records) and find(job, env, os.getcwd()):
+    if running(records) and any(map(goes_on, find(job, env, os.getcwd()))):
         say(f"job {job}: asked to stop; Slurm ends it in {patience_s:g} s if it does not")
         ask(("scancel", *where, "--signal=TERM", job))
         if wait(job, cluster, patience_s):
@@ -61,6 +61,14 @@ def wait(job: str, cluster: str, patience_s: float) -> bool:
         if not running(look(job, cluster)):
             return ended(look(job, cluster))
     return False
+
+
+def goes_on(run: Run) -> bool:
+    """Whether a run of slaunch has not told its end: there is no report, or one of a run before the job was requeued."""
+    try:
+        return os.stat(run.report).st_mtime < run.started_s
+    except OSError:
+        return True
 
 
 def waiting(records: Sequence[Record]) -> bool:

@@ -156,7 +156,8 @@ def test_every_template_runs(submitter: Submitter) -> None:
     done = submitter.cluster.srun(f"--jobid={held}", *inner, env=submitter.env, cwd=folder, timeout=DONE_S)
     assert done.returncode == 0, done.stderr
     assert_world(logs(f"{folder}/held"), 2, [1, 1])
-    assert submitter.run("cancel", "--patience", "1", held).returncode == 0
+    done = submitter.run("cancel", held)
+    assert (done.returncode, done.stderr) == (0, f"slaunch: job {held}: cancelled\n")  # nothing runs in it that could be asked
 
 
 def test_p84_arrays_dependencies_requeues_and_preemption_are_followed_to_the_end(submitter: Submitter) -> None:
