@@ -9,7 +9,7 @@ import os
 import select
 import selectors
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from slaunch.agent.console import Console
@@ -18,12 +18,13 @@ from slaunch.agent.events import AgentSaid, Event
 from slaunch.agent.gauges import Gauges, metered, order_for
 from slaunch.agent.journal import Journal
 from slaunch.agent.messages import Message, Remark, Seen, Shown, Used, pack
-from slaunch.agent.outlook import Outlook
+from slaunch.agent.outlook import Outlook, Scene, interval_of
 from slaunch.agent.phases import FirstOutput
 from slaunch.agent.placement import Placement
 from slaunch.agent.policy import restarts
 from slaunch.agent.values import Peak, Verdict
 from slaunch.channel.star import Star
+from slaunch.clock import wall_s
 from slaunch.jobs import Run
 from slaunch.node.values import Device
 from slaunch.options import Options
@@ -64,7 +65,9 @@ class Aside:
         self._star = star
         self._placement: Placement | None = None
         self._gauges: Gauges | None = None
-        self.outlook = Outlook(plan, own, options, card, lambda: self._hosts, self.remark, self._log, star)
+        self.end_s: Callable[[], float] = lambda: inf
+        self._outlook: Outlook | None = None
+        self._card = card
         self._crew: Crew | None = None
         self._first: FirstOutput | None = None
         self._console: Console | None = None
@@ -88,18 +91,19 @@ class Aside:
         self._gauges = Gauges(crew.workers.values, selector, order, env, crew.spared, self._no_samples)
         if order is None:
             self._no_samples()
-        self.outlook.attend(crew.workers.values, self._gauges.on_devices, selector, env, time.monotonic())
+        self._outlook = Outlook(self._scene(crew, self._gauges, selector), self._card, self._log, env, time.monotonic())
+        self._outlook.end_s = self.end_s
         self._first = FirstOutput(crew.workers.values, self._journal, time.monotonic())
 
     @property
     def due(self) -> float:
         """When there is something to do, on the monotonic clock."""
-        parts = (self._placement, self._gauges, self._first, self.outlook)
+        parts = (self._placement, self._gauges, self._first, self._outlook)
         return min((part.due for part in parts if part is not None), default=inf)
 
     def tick(self, now: float) -> None:
         """Do it, if it is time."""
-        for part in (self._placement, self._gauges, self._first, self.outlook):
+        for part in (self._placement, self._gauges, self._first, self._outlook):
             if part is not None:
                 part.tick(now)
 
@@ -114,7 +118,8 @@ class Aside:
             self._crew.finish_logs()
         if self._console is not None:
             self._console.last_words()
-        self.outlook.look(time.monotonic())
+        if self._outlook is not None:
+            self._outlook.look(time.monotonic())
         if self._gauges is not None and not restarts(self._options):
             self._gauges.stop()
         peaks = self._peaks()
@@ -125,12 +130,14 @@ class Aside:
         """The job has ended."""
         if self._crew is not None:
             self._crew.finish_logs()
-        self.outlook.finish(verdict, time.monotonic())
+        if self._outlook is not None:
+            self._outlook.finish(verdict, time.monotonic())
 
     def renew(self) -> None:
         """Another attempt follows: the peaks will be its own."""
         self._heard.clear()
-        self.outlook.renew()
+        if self._outlook is not None:
+            self._outlook.renew()
         if self._first is not None:
             self._first.start(time.monotonic())
         if self._placement is not None:
@@ -150,7 +157,8 @@ class Aside:
             case AgentSaid(_, Used(peaks)):
                 self._heard += peaks
             case AgentSaid(sender, Seen() as news):
-                self.outlook.hear(sender, news, time.monotonic())
+                if self._outlook is not None:
+                    self._outlook.hear(sender, news, time.monotonic())
             case AgentSaid(_, Shown(text)):
                 if self._console is not None:
                     self._console.hear(text.encode())
@@ -165,6 +173,13 @@ class Aside:
             self._say(self._own, text)
         else:
             self._send(Remark(text))
+
+    def _scene(self, crew: Crew, gauges: Gauges, selector: selectors.BaseSelector) -> Scene:
+        """What a look at the workers needs."""
+        plan, options = self._plan, self._options
+        id = self._card.id if self._card else plan.job
+        job = (plan, self._own, options, self._star, id, wall_s(), interval_of(plan.world, options))
+        return Scene(*job, lambda: self._hosts, self.remark, crew.workers.values, gauges.on_devices, selector)
 
     def _no_samples(self) -> None:
         """There are no devices to sample, or no driver answers: who has asked for samples is told."""
@@ -184,7 +199,8 @@ class Aside:
 
     def close(self) -> None:
         """End what has been started."""
-        self.outlook.close()
+        if self._outlook is not None:
+            self._outlook.close()
         if self._gauges is not None:
             self._gauges.close()
 

@@ -97,7 +97,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
             crew = Crew(place, selector, mark, guardian, watch, progress, outlets)
             silence = Silence(options.hang_timeout_s, own_node, place.host)
             telling = Telling(notice, crew, silence, aside.remark)
-            aside.outlook.end_s = lambda: notice.end_s
+            aside.end_s = lambda: notice.end_s
             bad = bad_nodes(plan, known, options, aside, selector, crew)
             desk = Desk(crew, console, silence, aside, journal, progress, selector, bad, known)
             first = Made(plan, own_node if own_node < len(plan.nodes) else NO_PLACE, specs)
