@@ -2,10 +2,9 @@
 
 import glob
 import re
-import socket
 
 from support.cluster import CHECKOUT, Cluster
-from support.jobs import PROGRAMS, folder_in
+from support.jobs import PROGRAMS, folder_in, free_port
 
 PYTHON = f"{CHECKOUT}/.venv-paddle26/bin/python"
 """PaddlePaddle 2.6.2, the last release whose CPU build has parameter servers and rpc."""
@@ -37,13 +36,6 @@ def by_hand(cluster: Cluster, *words: str) -> None:
     started = [cluster.start(call, node, env={"PADDLE_JOB_ID": "by-hand"}) for node in ("n1", "n2")]
     ended = [cluster.wait(process, LIMIT_S) for process in started]
     assert [each.returncode for each in ended] == [0, 0], ended
-
-
-def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_f4_f86_f87_w41_parameter_servers_on_one_machine(cluster: Cluster) -> None:

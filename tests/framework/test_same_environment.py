@@ -6,13 +6,13 @@ Every difference is in a table here, and told in docs/worker-environment.md.
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.cluster import CHECKOUT
+from support.jobs import free_port
 
 from slaunch.cli.paddle_rows import ROWS as PADDLE_ROWS
 from slaunch.cli.torchrun import ROWS
@@ -82,12 +82,6 @@ def theirs(kind: str) -> list[str]:
 
 def ours(kind: str) -> list[str]:
     return [sys.executable, "-m", "slaunch", "torchrun"] if kind == "torchrun" else [sys.executable, "-m", "slaunch.paddle"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start(call: list[str], kind: str, folder: Path) -> subprocess.Popen[str]:

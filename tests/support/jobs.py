@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import socket
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -38,6 +39,13 @@ def folder_in(scratch: str) -> str:
     made = tempfile.mkdtemp(dir=scratch)
     os.chmod(made, 0o777)
     return made
+
+
+def free_port() -> int:
+    """A port that nobody has now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 def logs(folder: str, name: str = "workerlog") -> str:
