@@ -158,6 +158,8 @@ def begin(  # noqa: PLR0917 - the stages' values
                 say(task, "note: --spares: no effect, tasks are workers; start one task on each node")
             if options.max_restarts:
                 say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
+            if unheard := logging_wishes(options):
+                say(task, f"note: {', '.join(unheard)}: no effect, tasks are workers, whose output is the launcher's")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         following = again(plan, meeting.membership, facts, options, task.allocation, env)
@@ -175,6 +177,13 @@ def copies(task: Task, plan: Plan, meeting: Meeting, options: Options) -> Place 
     from slaunch.staging import staged
 
     return staged(task, plan, meeting, options, lambda line: say(task, line))
+
+
+def logging_wishes(options: Options) -> list[str]:
+    """The user's options of logs, console and figures, by the names under which they were given."""
+    fields = ("log_name", "log_max_bytes", "log_timestamps", "log_writer", "tee", "metrics_file", "metrics_port")
+    given = (options.origins.get(field, "default") for field in fields)
+    return [source for source in given if not source.endswith("default")]
 
 
 def remarks(options: Options) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ class Situation:
 def look(run: Run, now_s: float) -> Situation:
     """What is known of a run at `now_s`, seconds since the epoch. Files of a former run in the same place do not count."""
     state, report = _read(run.status), _read(run.report)
-    state = state if float(state.get("now_s", 0.0)) >= run.started_s else {}
+    state = state if float(state.get("now_s", 0.0)) >= run.started_s and _is_of(run, state.get("id")) else {}
+    report = report if _is_of(run, report.get("job")) else {}
     report = report if float(report.get("ended_s", 0.0)) >= max(run.started_s, float(state.get("started_s", 0.0))) else {}
     age_s = max(0.0, now_s - float(state["now_s"])) if state else 0.0
     if report or state.get("state") == "ended":
@@ -55,6 +56,11 @@ def look(run: Run, now_s: float) -> Situation:
         return Situation(run, "unknown", state, report, age_s)
     silent = age_s > 3 * float(state["interval_s"]) + PATIENCE_S
     return Situation(run, "silent" if silent else "running", state, report, age_s)
+
+
+def _is_of(run: Run, name: object) -> bool:
+    """Whether a file in the run's folder is this run's: a folder that the user names may be several runs'."""
+    return not run.host or name is None or name in (run.id, run.name)
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from slaunch.frozen import replace
 from slaunch.jobs import Run
 from slaunch.report.status import as_json, as_text, look
 
@@ -65,6 +66,12 @@ def test_files_of_a_former_run_do_not_count(tmp_path: Path, state_of: dict[str, 
     found = look(run, 1010.0)
     assert found.word == "unknown"
     assert as_text(found).splitlines()[0] == "job 12.0: nothing is known of its workers (yet)"
+
+
+def test_files_of_another_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
+    run = replace(run_in(tmp_path, state(id="13.0"), {"ended_s": 2000.0, "job": "13.0"}), host="n1")
+    assert look(run, 1103.0).word == "unknown"
+    assert look(replace(run, id="13.0"), 1103.0).word == "ended"
 
 
 def test_files_that_are_no_json_do_not_count(tmp_path: Path) -> None:
