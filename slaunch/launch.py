@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 from slaunch.agent.attempts import Again
@@ -47,7 +48,9 @@ from slaunch.selfcall import own_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from slaunch.agent.reception import Doors
+    import socket
+
+    from slaunch.agent.reception import Doors, Way
     from slaunch.node.stage import Place
 
 
@@ -163,6 +166,8 @@ def begin(  # noqa: PLR0917 - the stages' values
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         following = again(plan, meeting.membership, facts, options, task.allocation, env)
+        if following.doors and meeting.held:  # from the meeting on, nobody else could listen where nodes come
+            following = replace(following, doors=partial(where_they_met, following.doors, meeting.held))
         further = following if restarts(options) or following.policy.new_ports else None
         card = card_of(plan, task.allocation, env)
         with copies(task, plan, meeting, options):
@@ -273,6 +278,11 @@ def again(  # noqa: PLR0917 - the stages' values
         replace(policy_of(options, len(plan.nodes)), new_ports=not fixed),
         doors_of(own, membership, options, allocation, env),
     )
+
+
+def where_they_met(doors: Doors, held: Sequence[socket.socket]) -> Way:
+    """How nodes come to this job, at the sockets at which others have come to the meeting."""
+    return replace(doors(), listeners=held)
 
 
 def doors_of(

@@ -21,12 +21,13 @@ LAST_CALL_S = 10.0
 """Where the user wants at least and at most so many nodes: go without more of them after so long without a new one."""
 
 
-def serve(
+def serve(  # noqa: PLR0917 - what each way of meeting does beside it
     listeners: list[socket.socket],
     ground: Ground,
     deadline: float,
     meanwhile: Callable[[], None] = lambda: None,
     at_last: Callable[[], None] = lambda: None,
+    hold: bool = False,
 ) -> StarGatherer:
     """Let the others in, number them, and close the door.
 
@@ -36,6 +37,8 @@ def serve(
         deadline: when to give up (monotonic).
         meanwhile: called several times a second while waiting.
         at_last: called when enough are here; may still refuse.
+        hold: keep the port until others may come to the running job: else one of them could listen there itself, and be a second
+            job.
     """
     try:
         offered = secret.offer(identity(ground), ground.env)
@@ -43,6 +46,7 @@ def serve(
         close_all(listeners)
         raise
     own = new_token()
+    held = [sock.dup() for sock in listeners] if hold else []
     hub = Hub(listeners, own, bounds(ground)[1], offered.door, numbered=False)
     try:
         wishes = {own: own_wish(ground, serves=True)}
@@ -52,10 +56,11 @@ def serve(
     except RendezvousError as error:
         announce(hub, error)
         hub.close()
+        close_all(held)
         raise
     finally:
         offered.withdraw()
-    return StarGatherer(hub, hub.index, offered.door.secret, lambda rank: f"node {rank} ({hosts[rank]})")
+    return StarGatherer(hub, hub.index, offered.door.secret, lambda rank: f"node {rank} ({hosts[rank]})", held=held)
 
 
 def enrol(hub: Hub, wishes: dict[int, Wish], ground: Ground, deadline: float, meanwhile: Callable[[], None]) -> None:

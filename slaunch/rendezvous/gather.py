@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import selectors
+import socket
 import struct
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from slaunch.channel.hub import Hub
 from slaunch.channel.spoke import Spoke
@@ -34,6 +35,7 @@ class StarGatherer:
         names: a name for each rank, for messages.
         patience_s: how long the hub may wait for the last task after this one has joined.
         hub_rank: rank of the hub.
+        held: sockets that listen on where the tasks came to.
 
     Attributes:
         rank, size: this task's place.
@@ -48,7 +50,9 @@ class StarGatherer:
         *,
         patience_s: float = 0.0,
         hub_rank: int = HUB,
+        held: Sequence[socket.socket] = (),
     ) -> None:
+        self.held = tuple(held)
         self.secret = secret
         self.rank, self.size = rank, star.size
         self.lasts = (rank if star.is_hub else hub_rank) == HUB
@@ -107,7 +111,7 @@ class StarGatherer:
         return self._star
 
     def close(self) -> None:
-        """Close the star, unless it was handed over."""
+        """Close the star, unless it was handed over. What is held is its owner's."""
         if not self._given_away:
             self._star.flush(WORDS_S)
             self._star.close()

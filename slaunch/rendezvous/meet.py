@@ -32,6 +32,7 @@ class Meeting:
 
     Attributes:
         membership: who they are.
+        held: sockets that listen on where the tasks came to, if more may come; closed with the meeting.
     """
 
     def __init__(self, membership: Membership, ground: Ground, gatherer: Gatherer | None, control: list[socket.socket]) -> None:
@@ -39,6 +40,7 @@ class Meeting:
         self._ground = ground
         self._gatherer = gatherer
         self._control = control
+        self.held: tuple[socket.socket, ...] = getattr(gatherer, "held", ())
         self._met_at = time.time()  # about the same moment for all: just after everybody's facts have come
 
     def agree(self, digest: str) -> None:
@@ -101,7 +103,7 @@ class Meeting:
         """End the meeting. Calling it again does nothing."""
         if self._gatherer:
             self._gatherer.close()
-        for sock in self._control:
+        for sock in (*self._control, *self.held):
             sock.close()
 
     def __enter__(self) -> Meeting:

@@ -14,7 +14,7 @@ from slaunch.channel.link import brackets
 from slaunch.channel.listen import listen
 from slaunch.errors import RendezvousError
 from slaunch.node.netlink import raw_addresses
-from slaunch.rendezvous.by_hand import tell_how_to_join
+from slaunch.rendezvous.by_hand import bounds, tell_how_to_join
 from slaunch.rendezvous.endpoints import parse_master
 from slaunch.rendezvous.enrol import serve
 from slaunch.rendezvous.gather import StarGatherer
@@ -41,7 +41,10 @@ def meet_by_tcp(ground: Ground, deadline: float) -> StarGatherer:
     if not ips:
         raise unknown_host(host)
     listeners = own_listeners(ips, port, ground)
-    return serve(listeners, ground, deadline) if listeners else join([(ip, port) for ip in ips], ground, deadline)
+    least, most = bounds(ground)
+    if listeners:
+        return serve(listeners, ground, deadline, hold=least < most)
+    return join([(ip, port) for ip in ips], ground, deadline)
 
 
 def own_listeners(ips: Sequence[str], port: int, ground: Ground) -> list[socket.socket]:

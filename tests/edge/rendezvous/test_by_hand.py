@@ -17,6 +17,7 @@ from support.meetings import ByHand
 from support.stars import wait_for_one
 
 from slaunch.channel import secret
+from slaunch.channel.listen import close_all, listen
 from slaunch.channel.star import Message
 from slaunch.errors import RendezvousError, UsageError
 from slaunch.frozen import replace
@@ -156,6 +157,25 @@ def test_f12_f112_at_least_and_at_most(master, monkeypatch):
     tasks = ByHand(2, master=master, nnodes=(2, 4)).run(membership)
     assert sorted(seats(tasks)) == [0, 1]
     assert {len(task.result.facts) for task in tasks} == {2}
+
+
+def test_nobody_else_can_listen_where_more_may_come(master, monkeypatch):
+    """A late node on the serving machine would else be a job of its own."""
+    monkeypatch.setattr(enrol, "LAST_CALL_S", 0.1)
+    host, _, port = master.partition(":")
+
+    def look(meeting):
+        star = meeting.star()
+        taken = not listen([host], int(port))
+        star.close()
+        return taken, len(meeting.held)
+
+    task = ByHand(1, master=master, nnodes=(1, 2)).run(look)[0]
+    assert task.error is None
+    taken, held = task.result
+    assert taken
+    assert held > 0
+    close_all(listen([host], int(port)))
 
 
 def test_a_node_that_leaves_before_all_are_there_is_replaced(master):
