@@ -82,3 +82,16 @@ def read(path: str) -> str:
         return ""
     with open(path, errors="replace") as file:
         return file.read()
+
+
+def test_each_task_of_an_array_is_found_by_its_own_id(cluster: Cluster) -> None:
+    place = folder_in(cluster.scratch)
+    env = {"SLAUNCH_STATE_DIR": f"{place}/state"}
+    script = f"#!/bin/bash\ncd {place}\nslaunch --nproc-per-node 1 -c 'import os; print(os.environ[\"RANK\"])'\n"
+    job = cluster.sbatch(script, "--array=3,7", "-N1", "-c1", env=env, cwd=place)
+    reports = [f"{place}/slaunch-logs/{job.id}_{task}.0/report.json" for task in (3, 7)]
+    cluster.wait_until(lambda: all(map(os.path.exists, reports)), 60, lambda: f"{[*map(os.path.exists, reports)]}")
+    one = cluster.run(["slaunch", "status", f"{job.id}_3"], env=env, cwd="/tmp").stdout
+    assert one.startswith(f"job {job.id}_3.0: ended well at ")
+    both = cluster.run(["slaunch", "status", job.id], env=env, cwd="/tmp").stdout
+    assert {f"{job.id}_3.0", f"{job.id}_7.0"} == set(re.findall(rf"{job.id}_\d\.0", both.replace(f"{place}", "")))
