@@ -89,15 +89,15 @@ class Run:
         assert sum(map(int, self.read("steps.0").split())) == sum(range(int(self.numbers("done.0")[0][1]) + 1))
 
 
-SLAUNCH = "slaunch --nproc-per-node 1 --requeue {wish} --grace 3 --log-dir {{folder}}/logs {more} {{training}}"
+SLAUNCH = "slaunch {more} --nproc-per-node {workers} --requeue {wish} --grace 3 --log-dir {{folder}}/logs {{training}}"
 
 
-def batch(wish: str = "yes", more: str = "") -> str:
-    return "exec " + SLAUNCH.format(wish=wish, more=more)
+def batch(wish: str = "yes", more: str = "", workers: int = 1) -> str:
+    return "exec " + SLAUNCH.format(wish=wish, more=more, workers=workers)
 
 
 def step(wish: str = "yes", more: str = "") -> str:
-    return "srun " + SLAUNCH.format(wish=wish, more=more)
+    return "srun " + SLAUNCH.format(wish=wish, more=more, workers=1)
 
 
 OTHER_TASK = """[ $SLURM_ARRAY_TASK_ID -eq 5 ] || {{
@@ -122,7 +122,8 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
         Run(cluster, "crashes", step("failure=1"), ("-N1", NEAR, "--time=10"), ("20", "7")),
         Run(cluster, "array", OTHER_TASK + step(), (*near, "--time=10", "--array=3,5")),
         Run(cluster, "het", batch(), ("-N1", NEAR, "--time=10", ":", *REST[:-1], "-N1", NEAR)),
-        Run(cluster, "preempted", batch(), ("-N2", "-wn3,n4", "--exclusive", "--time=10")),
+        Run(cluster, "preempted", batch(workers=2), ("-N1", "-wn3", "--exclusive", "--time=10")),
+        Run(cluster, "node", batch(workers=2), ("-N1", "-wn4", "--exclusive", "--time=10")),
     ]
     return {run.name: run for run in runs}
 
@@ -134,6 +135,8 @@ def runs(_cluster: Cluster) -> dict[str, Run]:
     for run in runs.values():
         run.submit()
     act(_cluster, runs)
+    _cluster.wait_until(lambda: ended(runs) or runs["node"].states[-1] != "RUNNING", PATIENCE_S, lambda: told(runs))
+    _cluster.heal("n4")
     _cluster.wait_until(lambda: ended(runs), PATIENCE_S, lambda: told(runs))
     left = _cluster.clean()
     assert not left, "left on the cluster:\n" + "\n".join(left)
@@ -149,14 +152,22 @@ def act(cluster: Cluster, runs: dict[str, Run]) -> None:
         "b_term": ["scancel", "--batch", "--signal=TERM", "{}"],
         "array": ["scancel", "--signal=USR2", "{}_5"],
         "het": ["scancel", "--signal=USR2", "{}"],
-        "preempted": ["sbatch", "-purgent", "-N2", "-wn3,n4", "--exclusive", "--time=1", "-o/dev/null", "--wrap=sleep 1"],
+        "preempted": ["sbatch", "-purgent", "-N1", "-wn3", "--exclusive", "--time=1", "-o/dev/null", "--wrap=sleep 1"],
+        "node": [],
     }
     deadline = time.monotonic() + PATIENCE_S
     while deeds:
         assert time.monotonic() < deadline, told(runs)
+        for name in deeds:
+            runs[name].follow(runs[name].job)
+            assert runs[name].states[-1] not in ENDED, told(runs)
         for name in [name for name in deeds if runs[name].going()]:
-            done = cluster.run([word.format(runs[name].job) for word in deeds.pop(name)])
-            assert done.returncode == 0, done.stderr
+            command = [word.format(runs[name].job) for word in deeds.pop(name)]
+            if name == "node":
+                cluster.fail("n4")
+            else:
+                done = cluster.run(command)
+                assert done.returncode == 0, done.stderr
         time.sleep(0.1)
 
 
@@ -202,6 +213,14 @@ def test_p86_p88_a_preempted_job_and_a_requeued_one_go_on_from_their_step(runs: 
         assert run.ledger() == counts
         assert f"queue:  {words}" in run.read("out")
         assert "Traceback" not in run.read("out")
+
+
+def test_a_job_whose_node_dies_is_put_back_by_slurm_and_that_is_counted(runs: dict[str, Run]) -> None:
+    """Nobody was left to save: it begins at its last checkpoint, here at the start."""
+    run = runs["node"]
+    assert run.states[-1] == "COMPLETED", run.read("out")
+    assert run.numbers("runs.0") == [["0", "0"], ["1", "0"]]
+    assert run.ledger() == {"other": 1}
 
 
 def test_p82_scancel_is_final_and_workers_can_save(runs: dict[str, Run]) -> None:
