@@ -14,10 +14,11 @@ from slaunch.allocation.values import Allocation, Task
 from slaunch.channel.listen import listen, listen_somewhere
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.succession import Dynasty, Line
-from slaunch.errors import UsageError
+from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import replace
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
+from slaunch.plan.staged import folder
 from slaunch.rendezvous import late
 from slaunch.rendezvous.endpoints import ETCD, parse_master
 from slaunch.rendezvous.etcd_late import Entry
@@ -30,6 +31,8 @@ from slaunch.rendezvous.values import Membership
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+
+    from slaunch.node.stage import Place
 
 def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str]) -> LateError:
     """The running job that the user wants this node to take part in.
@@ -58,10 +61,36 @@ def come_late(  # noqa: PLR0917 - what a launch has by then
     Raises:
         RendezvousError: there is no such job, or it does not want this node.
     """
+    if not options.stage:
+        return take_part(task, found or look_for_job(task, facts, options, env), facts, options, env, phases)
+    if found:
+        found.spoke.close()
+        raise PlanError(
+            "make copies with --stage on a node that comes late",
+            "the hub of the running job has answered, and does not wait until copies are made",
+            "use --join, which makes the copies before it looks for the job; or leave --stage out on this node",
+        )
+    from slaunch.staging import staged_late
+
+    with staged_late(options, lambda line: print(f"slaunch: {line}", file=sys.stderr, flush=True)) as place:
+        return take_part(task, look_for_job(task, facts, options, env), facts, options, env, phases, place)
+
+
+def take_part(  # noqa: PLR0917 - what a launch has by then
+    task: Task,
+    found: LateError,
+    facts: NodeFacts,
+    options: Options,
+    env: Mapping[str, str],
+    phases: Phases,
+    place: Place | None = None,
+) -> int:
+    """As `come_late`, once the hub and this node's copies are there."""
     from slaunch.launch import again, conclude, plan_for
 
-    found = found or look_for_job(task, facts, options, env)
     welcome, star, facts = let_in(found, facts)
+    if place is not None:
+        place.rename(folder(options, welcome.job))
     membership = Membership(welcome.facts, welcome.index, welcome.attempt, "late", "the job runs already", found.secret)
     members = replace(membership, facts=tuple(welcome.facts[node] for node in welcome.members), rank=0)
     plan = plan_for(members, options, task.allocation, env, welcome.job, welcome.attempt)

@@ -73,7 +73,7 @@ def staged(task: Task, plan: Plan, meeting: Meeting, options: Options, say: Call
         place = stage.Place(folder(options, plan.job), [item.target for item in wanted])
         return ""
 
-    before = signal.signal(signal.SIGTERM, _stop)
+    end_in_order()
     try:
         together(meeting, end, prepare)
         assert place is not None
@@ -84,9 +84,34 @@ def staged(task: Task, plan: Plan, meeting: Meeting, options: Options, say: Call
         if place is not None:
             place.close()
         raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
     return place
+
+
+def staged_late(options: Options, say: Callable[[str], None]) -> stage.Place:
+    """Make all copies on a node that comes to a running job, of which not even the name is known yet: see `Place.rename`.
+
+    Raises:
+        OutputError: it did not work.
+    """
+    began = time.monotonic()
+    name = f"late-{os.uname().nodename}-{os.getpid()}"
+    wanted = items(options, name)
+    end_in_order()
+    place = stage.Place(folder(options, name), [item.target for item in wanted])
+    try:
+        for item in wanted:
+            settle(item, Sent("", -1, 0), began + options.stage_timeout_s)
+    except BaseException:
+        place.close()
+        raise
+    say(f"staged {', '.join(item.source for item in wanted)} in {duration(time.monotonic() - began)}")
+    return place
+
+
+def end_in_order() -> None:
+    """From now on SIGTERM ends this process as an error does, so that copies are removed. While workers run the agent takes its
+    signals from a descriptor, and this has no effect."""
+    signal.signal(signal.SIGTERM, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

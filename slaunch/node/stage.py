@@ -46,6 +46,18 @@ class Place:
             todo = "choose a local disk with room: --stage-to DIR"
             raise OutputError("make a folder for copies", f"{folder}: {error.strerror}", todo) from None
 
+    def rename(self, folder: str) -> None:
+        """Give the folder the name that workers look for.
+
+        Raises:
+            OutputError: there is such a folder already.
+        """
+        try:
+            os.rename(self.folder, folder)
+        except OSError as error:
+            raise OutputError(f"name a folder for copies {folder}", str(error), "remove that one on this node") from None
+        self.folder = folder
+
     def close(self) -> None:
         """Remove all copies."""
         remove((*self._outside, self.folder))

@@ -223,6 +223,23 @@ def test_logs_report_and_an_orderly_end(submitter: Submitter) -> None:
     assert "start 0 of task None, rank 0" in submitter.run("logs", job).stdout
 
 
+GROW = """
+options="--nnodes 2:3 --max-restarts 2 --stage words.txt --stage-to /dev/shm --tee all"
+cat >grow.py <<'END'
+import os, time
+have = "one" if os.path.exists(os.environ["SLAUNCH_STAGE_DIR"] + "/words.txt") else "none"
+world = os.environ["WORLD_SIZE"]
+print("attempt", os.environ["SLAUNCH_ATTEMPT"], "has", have, "of", world, "on", os.uname().nodename, flush=True)
+while world == "2": time.sleep(0.1)
+END
+srun -N2 -r0 --ntasks-per-node=1 --kill-on-bad-exit=0 slaunch $options grow.py >grown 2>&1 &
+until [ "$(grep -c 'attempt 0 has one' grown)" = 2 ]; do sleep 0.2; done
+srun -N1 -r2 --overlap slaunch --join yes $options grow.py || exit 1
+wait
+"""
+"""Two nodes begin, and a third comes: it makes its copies before it looks for the job."""
+
+
 def test_copies_are_on_every_node_while_workers_run_and_never_after(submitter: Submitter) -> None:
     cluster, folder = submitter.cluster, Path(submitter.folder)
     (folder / "data" / "sub").mkdir(parents=True)
@@ -234,6 +251,7 @@ def test_copies_are_on_every_node_while_workers_run_and_never_after(submitter: S
         "print('has', open(f'{place}/words.txt').read(), os.listdir(f'{place}/data/sub'), os.listdir(env), flush=True)\n"
         "time.sleep(float(sys.argv[1]))\n"
     )
+    growing = cluster.start(["salloc", "-Q", "-N3", "bash", "-c", GROW], cwd=str(folder))
     stage = "data,words.txt,env.tar.gz:/tmp/env-of-test"
     step = ("-N3", "--ntasks-per-node=1", "slaunch", "--stage", stage, "--tee", "all", "staged.py")
     done = cluster.srun(*step, "0", cwd=str(folder))
@@ -244,7 +262,7 @@ def test_copies_are_on_every_node_while_workers_run_and_never_after(submitter: S
 
     killed = cluster.start(["srun", *step, "60"], cwd=str(folder))
     cluster.wait_until(lambda: len(left(cluster)) == 6, DONE_S, lambda: str(left(cluster)))
-    agents = [each.pid for each in cluster.processes() if "--stage" in each.argv and "srun" not in each.argv[0]]
+    agents = [each.pid for each in cluster.processes() if stage in each.argv and "srun" not in each.argv[0]]
     for pid in agents:
         os.kill(pid, signal.SIGKILL)
     cluster.wait(killed, DONE_S)
@@ -262,6 +280,10 @@ def test_copies_are_on_every_node_while_workers_run_and_never_after(submitter: S
         assert seen in done.stderr
         assert len(re.findall("^slaunch: cannot ", done.stderr, re.MULTILINE)) == 1, done.stderr
     assert left(cluster) == []
+    done = cluster.wait(growing, DONE_S)
+    assert done.returncode == 0, done.stderr
+    grown = sorted(set(re.findall(r"attempt 1 has .*", (folder / "grown").read_text())))
+    assert grown == [f"attempt 1 has one of 3 on n{node}" for node in (1, 2, 3)]
 
 
 def left(cluster: Cluster) -> list[str]:

@@ -1,6 +1,7 @@
 """Copies on a node's own disk: made, and gone in the end, also those of agents that were killed."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +12,9 @@ import pytest
 from slaunch.errors import OutputError
 from slaunch.node import stage
 from slaunch.node.stage import LIST, Place
+from slaunch.options import Options, Program
+from slaunch.plan.staged import folder
+from slaunch.staging import staged_late
 
 
 def name(tmp_path: Path, job: str = "12.0") -> str:
@@ -40,6 +44,23 @@ def test_files_archives_and_folders(tmp_path: Path) -> None:
         assert stage.size_bytes(place.folder) == stage.size_bytes(packed) == -1
         assert os.stat(place.folder).st_mode & 0o777 == 0o700
     assert sorted(os.listdir(tmp_path)) == ["data"]
+
+
+def test_a_node_that_comes_late_has_the_copies_before_it_knows_the_jobs_name(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("x")
+    options = Options(Program("a.py"), stage=(str(tmp_path / "data"),), stage_to=str(tmp_path / "disk"))
+    said: list[str] = []
+    (tmp_path / "disk").mkdir()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with staged_late(options, said.append) as place:
+            place.rename(folder(options, "12.0"))
+            assert Path(folder(options, "12.0"), "data").read_text() == "x"
+            assert os.listdir(tmp_path / "disk") == [f"slaunch-stage-{os.getuid()}-12.0"]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert os.listdir(tmp_path / "disk") == []
+    assert said[0].startswith(f"staged {tmp_path}/data in ")
 
 
 def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
