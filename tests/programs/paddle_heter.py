@@ -39,7 +39,7 @@ def optimize(loss):
 
 
 def main():
-    mark = sys.argv[1]  # says that the second stage has got to its end
+    mark = sys.argv[1]  # says, with an ending, that servers serve and that the second stage has got to its end
     paddle.enable_static()
     fleet.init(is_collective=False)
     loss = model()
@@ -51,6 +51,7 @@ def main():
     if ROLE == "PSERVER":
         fleet.init_server()
         say("serves")
+        open(f"{mark}.server", "w").close()
         fleet.run_server()
         return
     exe = paddle.static.Executor(paddle.CPUPlace())
@@ -62,10 +63,10 @@ def main():
             exe.train_from_dataset(program=loss.block.program)
         except RuntimeError as error:
             say(f"train_from_dataset: {error}")
-        open(mark, "w").close()
+        open(f"{mark}.stage", "w").close()
         time.sleep(300)
     deadline = time.monotonic() + 60
-    while not os.path.exists(mark) and time.monotonic() < deadline:
+    while not all(os.path.exists(f"{mark}.{who}") for who in ("server", "stage")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os._exit(0)  # Paddle's client crashes at the interpreter's exit
 
