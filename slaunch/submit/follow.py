@@ -73,6 +73,11 @@ def change(before: Record | None, now: Record) -> str:
     return f"job {now.id} is {now.state}"
 
 
+def next_pause_s(before_s: float, changed: bool, longest_s: float) -> float:
+    """How long not to ask Slurm after a look, from the pause before it and whether it has shown something new."""
+    return min(FIRST_S if changed or not before_s else before_s * GROWTH, longest_s)
+
+
 def code_of(records: Sequence[Record]) -> int:
     """The exit code of the whole: a job's own, of an array's tasks the highest, as with sbatch --wait."""
     leaders = [record for record in records if "+" not in record.id or record.id.endswith("+0")]
@@ -120,12 +125,12 @@ class Follower:
         Raises:
             AllocationError: the controller is away for too long, or the job can never start.
         """
-        pause, at = FIRST_S, 0.0
+        pause, at = 0.0, 0.0
         while True:
             if time.monotonic() >= at:
                 done, changed = self._look()
-                pause = FIRST_S if changed else min(pause * GROWTH, self._way.poll_s)
-                at = time.monotonic() + min(pause, self._way.poll_s)
+                pause = next_pause_s(pause, changed, self._way.poll_s)
+                at = time.monotonic() + pause
                 if done:
                     break
             self._copy()

@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from slaunch.errors import AllocationError, MissingToolError
 from slaunch.jobs import find
@@ -20,6 +21,7 @@ from slaunch.submit.tail import Tail
 from slaunch.submit.values import Request, Submitted
 
 
+@cache
 def ask_site() -> Site:
     """What Slurm's controller says of the site.
 

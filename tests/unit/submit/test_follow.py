@@ -7,7 +7,7 @@ import pytest
 from slaunch.errors import AllocationError
 from slaunch.slurm.records import Record
 from slaunch.submit import follow
-from slaunch.submit.follow import Follower, Way, code_of, step
+from slaunch.submit.follow import Follower, Way, code_of, next_pause_s, step
 
 Look = Sequence[Record]
 
@@ -64,6 +64,16 @@ def test_an_array_ends_with_its_last_task_and_the_highest_code() -> None:
 
 def test_the_script_of_a_heterogeneous_job_decides_its_code() -> None:
     assert code_of([Record("7+0", "COMPLETED"), Record("7+1", "FAILED", exit=9)]) == 0
+
+
+def test_slurm_is_asked_seldom() -> None:
+    pause, passed, asked = 0.0, 0.0, 0
+    while passed < 3600:
+        pause = next_pause_s(pause, False, 30.0)
+        passed, asked = passed + pause, asked + 1
+    assert asked < 130  # once in 30 s, and a few times more often at first
+    assert next_pause_s(30.0, True, 30.0) == 1.0
+    assert next_pause_s(0.0, False, 0.5) == 0.5
 
 
 def following(answers: Sequence[Look | Exception], poll_s: float = 0.01) -> tuple[Follower, list[str]]:
