@@ -148,7 +148,7 @@ class LaunchOptions(TypedDict, total=False):
     python: str | None
     # command in front of each worker's, e.g. 'apptainer exec --nv image.sif'
     container: str | Sequence[str] | None
-    # run this once on each node before the workers, also before those of a restart; if it fails, they are not started
+    # run this once on each node before its workers, also before those of a restart; if it fails, the job ends
     pre_hook: str | Sequence[str] | None
     # TOML or JSON file that gives workers different programs, arguments, devices and cores
     roles: str | None

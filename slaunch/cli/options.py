@@ -332,7 +332,7 @@ ROWS: tuple[Row, ...] = (
         "pre_hook",
         shell_words,
         "'COMMAND'",
-        "run this once on each node before the workers, also before those of a restart; if it fails, they are not started",
+        "run this once on each node before its workers, also before those of a restart; if it fails, the job ends",
     ),
     Row(
         ("--roles",),

@@ -4,7 +4,8 @@ from support import plans
 
 from slaunch.allocation.values import Allocation, Shell, Slot, StepShape, Task
 from slaunch.node.values import SPARE_PORTS
-from slaunch.plan.assume import assume
+from slaunch.options import Part, Program
+from slaunch.plan.assume import as_components, assume
 from slaunch.plan.build import build
 from slaunch.rendezvous.values import Membership
 
@@ -49,3 +50,15 @@ def test_one_process_alone_is_this_machine():
 def test_hosts_that_the_launcher_does_not_tell_have_stand_ins():
     made = plan(Shell(Allocation("slurm", "7"), StepShape(2)))
     assert [node.host for node in made.nodes] == ["node0", "node1"]
+
+
+def test_p10_a_heterogeneous_shell_s_nodes_have_the_workers_of_their_components_roles():
+    parts = (Part("a", (), Program("a"), component=0), Part("b", (), Program("b"), workers=3, component=1))
+    shell = Shell(FOUR, StepShape(4, het_groups=(0, 1), parts=(StepShape(1), StepShape(3))))
+    everyone = as_components(shell, plans.options(parts=parts), assume(shell, plans.facts(0, 9)))
+    assert [(facts.component, facts.workers, len(facts.ports)) for facts in everyone] == [
+        (0, 1, 1 + SPARE_PORTS),
+        *[(1, 3, 3 + SPARE_PORTS)] * 3,
+    ]
+    alone = Task(Allocation("plain"), Slot(0, 1, 0))
+    assert as_components(alone, plans.options(parts=parts), (plans.facts(0, 4),))[0].component == -1

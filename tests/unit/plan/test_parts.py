@@ -136,3 +136,17 @@ def test_roles_that_the_mode_does_not_have(parts, word):
     with pytest.raises(PlanError) as caught:
         planned(parts, plans.facts(0, workers=2), mode="ps")
     assert word in str(caught.value)
+
+
+def test_cores_of_a_role_are_near_its_devices():
+    """Two NUMA nodes of four cores; the device is at the second one."""
+    device = plans.dataclasses.replace(plans.gpus("0")[0], numa=1)
+    cores = tuple((core,) for core in range(8))
+    facts = plans.facts(0, workers=2, devices=(device,), cpus=tuple(range(8)), cores=cores, numa=(0,) * 4 + (1,) * 4)
+    parts = (Part("t", ((0, 0),), Program("t"), devices=1, cores=3), Part("s", (), Program("s"), kind="cpu"))
+    _, specs, _ = planned(parts, facts)
+    assert specs[0].cpus == (4, 5, 6)
+    assert set(specs[1].cpus) <= {0, 1, 2, 3, 7}
+    assert planned(parts, facts, bind="none")[1][0].cpus == ()
+    assert planned(parts, facts, bind="none")[1][0].set_env["OMP_NUM_THREADS"] == "3"
+    assert planned(parts, facts, bind="map:0,1")[1][0].cpus == (0,)  # the user's own CPUs win
