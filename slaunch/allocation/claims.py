@@ -7,7 +7,6 @@ from slaunch.errors import AllocationError, RendezvousError
 from slaunch.frozen import replace
 from slaunch.options import Options
 
-
 LOOPBACK = ("127.", "localhost", "[::1]")
 """How addresses begin that no other machine can reach."""
 
@@ -31,7 +30,8 @@ def heed(standing: Task | Shell, options: Options) -> tuple[Task | Shell, Option
         options = replace(options, master="", notes=(*options.notes, note))
     elif options.master and not started and options.nnodes == (0, 0) and not options.master.startswith(LOOPBACK):
         source = options.origins.get("master", "--master")
-        note = f"{source}={options.master} without a number of nodes: this job is of one node; --nnodes N makes N nodes meet there"
+        todo = "this job is of one node; --nnodes N makes N nodes meet there"
+        note = f"{source}={options.master} without a number of nodes: {todo}"
         options = replace(options, notes=(*options.notes, note))
     return standing, options
 
