@@ -122,7 +122,8 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
         Run(cluster, "crashes", step("failure=1"), ("-N1", NEAR, "--time=10"), ("20", "7")),
         Run(cluster, "array", OTHER_TASK + step(), (*near, "--time=10", "--array=3,5")),
         Run(cluster, "het", batch(), ("-N1", NEAR, "--time=10", ":", *REST[:-1], "-N1", NEAR)),
-        Run(cluster, "preempted", batch(workers=2), ("-N1", "-wn3", "--exclusive", "--time=10")),
+        Run(cluster, "preempted", batch(workers=2), ("-N1", "-wn3", "-c4", "--time=10")),
+        Run(cluster, "graced", batch(workers=2), ("-N1", "-wn3", "-c4", "--time=10", "-pgrace")),
         Run(cluster, "node", batch(workers=2), ("-N1", "-wn4", "--exclusive", "--time=10")),
     ]
     return {run.name: run for run in runs}
@@ -131,6 +132,8 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
 @pytest.fixture(scope="module")
 def runs(_cluster: Cluster) -> dict[str, Run]:
     """Everything at once; at the end all jobs have ended."""
+    grace = "PartitionName=grace", "Nodes=ALL", "PriorityTier=1", "PreemptMode=CANCEL", "GraceTime=60", "DefMemPerCPU=100"
+    assert _cluster.root("ctl", "scontrol", "create", *grace).returncode == 0
     runs = all_of(_cluster)
     for run in runs.values():
         run.submit()
@@ -138,6 +141,7 @@ def runs(_cluster: Cluster) -> dict[str, Run]:
     _cluster.wait_until(lambda: ended(runs) or runs["node"].states[-1] != "RUNNING", PATIENCE_S, lambda: told(runs))
     _cluster.heal("n4")
     _cluster.wait_until(lambda: ended(runs), PATIENCE_S, lambda: told(runs))
+    _cluster.root("ctl", "scontrol", "delete", "PartitionName=grace")
     left = _cluster.clean()
     assert not left, "left on the cluster:\n" + "\n".join(left)
     return runs
@@ -161,7 +165,7 @@ def act(cluster: Cluster, runs: dict[str, Run]) -> None:
         for name in deeds:
             runs[name].follow(runs[name].job)
             assert runs[name].states[-1] not in ENDED, told(runs)
-        for name in [name for name in deeds if runs[name].going()]:
+        for name in [name for name in deeds if runs[name].going() and (name != "preempted" or runs["graced"].going())]:
             command = [word.format(runs[name].job) for word in deeds.pop(name)]
             if name == "node":
                 cluster.fail("n4")
@@ -213,6 +217,16 @@ def test_p86_p88_a_preempted_job_and_a_requeued_one_go_on_from_their_step(runs: 
         assert run.ledger() == counts
         assert f"queue:  {words}" in run.read("out")
         assert "Traceback" not in run.read("out")
+
+
+def test_p86_a_job_that_slurm_would_cancel_after_a_grace_time_is_put_back(runs: dict[str, Run]) -> None:
+    """PreemptMode=CANCEL: without slaunch it would be gone."""
+    run = runs["graced"]
+    run.exactly_once(2)
+    assert run.states[-1] == "COMPLETED", run.read("out")
+    assert run.ledger() == {"preempt": 1}
+    assert "reason: the job is preempted" in run.read("out")
+    assert "queue:  the job goes back into the queue (1. time after a preemption)" in run.read("out")
 
 
 def test_a_job_whose_node_dies_is_put_back_by_slurm_and_that_is_counted(runs: dict[str, Run]) -> None:
