@@ -50,13 +50,13 @@ def test_a_failure_leaves_the_spares_where_they_are() -> None:
     assert seated((0, 1, 2), range(5), Policy(spares=2, goal=3)) == (0, 1, 2)
 
 
-def test_nodes_that_come_take_free_places_up_to_the_most() -> None:
+def test_f307_nodes_that_come_take_free_places_up_to_the_most() -> None:
     assert seated((0, 2), (0, 2, 4, 5), Policy(most=3, goal=3)) == (0, 2, 4)
     assert seated((0, 2), (0, 2, 4, 5), Policy(most=4, spares=1, goal=3)) == (0, 2, 4)
 
 
 @given(st.permutations(range(6)), st.integers(1, 6), st.sets(st.integers(0, 9), min_size=1), st.integers(0, 3), st.integers(0, 8))
-def test_places_are_kept_and_nobody_has_two(order: list[int], size: int, fit: set[int], spares: int, most: int) -> None:
+def test_f307_places_are_kept_and_nobody_has_two(order: list[int], size: int, fit: set[int], spares: int, most: int) -> None:
     before, policy = tuple(order[:size]), Policy(most=most, spares=spares, goal=size)
     seats = seated(before, fit, policy)
     assert len(set(seats)) == len(seats) == number_of(len(fit), policy)
