@@ -44,11 +44,16 @@ def lasting(star: Star, membership: Membership, ground: Ground, control: list[so
     """
     if not isinstance(star, Hub | Spoke):
         return star
+    used = {address.ip for address in membership.facts[membership.rank].addresses}
+    for sock in control:
+        if sock.getsockname()[0] not in used:  # on a network that does not join all nodes
+            sock.close()
     from slaunch.channel.succession import Dynasty, Line
 
     targets = tuple(tuple((address.ip, facts.control_port) for address in facts.addresses) for facts in membership.facts)
     identity = f"{meeting_identity(ground.task.allocation, ground.env)}/agents {sha256(str(targets).encode()).hexdigest()[:16]}"
-    return Dynasty(star, Line(identity, membership.secret, targets, ground.facts.host), control)
+    listeners = [sock for sock in control if sock.fileno() >= 0]
+    return Dynasty(star, Line(identity, membership.secret, targets, ground.facts.host), listeners)
 
 
 def connect(identity: str, membership: Membership, ground: Ground, deadline: float) -> Star:

@@ -43,3 +43,14 @@ def test_an_address_without_a_number_of_nodes_is_noted_where_it_may_be_a_mistake
     assert heed(alone, options(master="n1:8090"))[1].notes[0].endswith("--nnodes N makes N nodes meet there")
     for given in ({"master": "127.0.0.1:8090"}, {"master": "n1:8090", "nnodes": (1, 1)}):
         assert heed(alone, options(**given))[1].notes == ()
+
+
+def test_nodes_beyond_a_range_or_of_spares_are_no_contradiction():
+    """They wait; a step that slaunch starts has no more of them than the user wants."""
+    tasks = [read(process.env) for process in processes("slurm_step")]  # on two nodes
+    with pytest.raises(AllocationError, match=r"=1, but slurm has 2"):
+        heed(tasks[0], options(nnodes=(1, 1)))
+    shell = read(processes("slurm_batch")[0].env)
+    for given in ({"nnodes": (1, 1), "spares": 1}, {"nnodes": (1, 2), "spares": 0}):
+        assert heed(tasks[0], options(**given))[0] == tasks[0]
+        assert heed(shell, options(**given))[0].shape.nodes == 2
