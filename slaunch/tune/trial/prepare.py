@@ -110,6 +110,7 @@ def inner_options(  # noqa: PLR0917 - all that differs
         log_max_bytes=0,
         metrics_port=0,
         nnodes=(0, 0),
+        spares=0,
         master="",
         node_rank=-1,
         keep_env=(*options.keep_env, *variables),
