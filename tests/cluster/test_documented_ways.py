@@ -41,7 +41,7 @@ WAYS = {
     "6 ps, gpu, multi node": Way(LISTS, SIX, 2, "0,1"),
     "7 ps-heter, single node": Way("--server_num=2 --worker_num=2 --heter_worker_num=2", TWO_EACH, 1, "0,1"),
     "8 ps-heter, multi node": Way(HETERS, TWO_EACH, 2, "0"),
-    "9 elastic": Way("--master etcd://ctl:2379 --nnodes 2:4 --elastic_timeout 5", {"WORKER": 4}, 4),
+    "9 elastic": Way("--master etcd://ctl:2379 --nnodes 2:4 --elastic_timeout 50", {"WORKER": 4}, 4),
     "11 rpc, single node": Way("--master 127.0.0.1:8765 --nnodes 1 --nproc_per_node 2 --rank 0 --run_mode rpc", {"WORKER": 2}),
     "12 rpc, multi node": Way("--master {0}:8765 --nnodes 2 --nproc_per_node 2 --rank {rank} --run_mode rpc", {"WORKER": 4}, 2),
 }

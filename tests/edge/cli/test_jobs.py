@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.jobs import free_port
 
 SLAUNCH = os.path.join(os.path.dirname(sys.executable), "slaunch")
 SHOW = """
@@ -128,6 +129,9 @@ def test_w41_servers_end_with_their_trainers(here: Path) -> None:
     assert {path.name for path in (here / "log").glob("*log.*")} == {"workerlog.0", "workerlog.1", "serverlog.0", "serverlog.1"}
 
 
+CLOUD = {"PADDLE_TRAINERS": "127.0.0.1", "POD_IP": "127.0.0.1", "PADDLE_TRAINER_ID": "0", "TRAINER_PORTS_NUM": "1"}
+
+
 def told(here: Path, words: str, program: str = "tell.py", **env: str) -> dict[str, str]:
     """What the first worker of a job of Paddle's command line finds in its environment."""
     (here / "tell.py").write_text("import json, os\nprint('told', json.dumps(dict(os.environ)), flush=True)\n")
@@ -158,10 +162,10 @@ def told(here: Path, words: str, program: str = "tell.py", **env: str) -> dict[s
         ("--backend flagcx", {"CUDA_VISIBLE_DEVICES": "3"}, {"PADDLE_DISTRI_BACKEND": "flagcx", "FLAGS_selected_gpus": "0"}),
         (
             "",
-            {"PADDLE_TRAINERS": "127.0.0.1", "POD_IP": "127.0.0.1", "PADDLE_TRAINER_ID": "0", "TRAINER_PORTS_NUM": "1"},
-            {"PADDLE_CURRENT_ENDPOINT": r"127\.0\.0\.1:6170"},
+            {**CLOUD, "PADDLE_PORT": "PORT"},
+            {"PADDLE_CURRENT_ENDPOINT": r"127\.0\.0\.1:PORT"},
         ),
-        ("", {"FLAGS_FIXED_PORT": "6371"}, {"PADDLE_CURRENT_ENDPOINT": r".*:6371"}),
+        ("", {"FLAGS_FIXED_PORT": "PORT"}, {"PADDLE_CURRENT_ENDPOINT": ".*:PORT"}),
         ("--selected_gpus 7", {"CUDA_VISIBLE_DEVICES": "6,7"}, {"CUDA_VISIBLE_DEVICES": "7", "FLAGS_selected_gpus": "0"}),
         ("", {"PORT_RANGE": "46000:46500"}, {"PADDLE_CURRENT_ENDPOINT": r".*:46[0-4]\d\d"}),
     ],
@@ -170,8 +174,10 @@ def told(here: Path, words: str, program: str = "tell.py", **env: str) -> dict[s
 def test_f23_f27_f32_f37_f45_f46_f55_f81_f286_f289_f297_f298_what_options_do_to_workers(
     here: Path, words: str, env: dict[str, str], wanted: dict[str, str]
 ) -> None:
-    found = told(here, words, **env)
-    assert all(re.fullmatch(pattern, found.get(name, "")) for name, pattern in wanted.items()), found
+    port = str(free_port())
+    found = told(here, words, **{name: value.replace("PORT", port) for name, value in env.items()})
+    patterns = {name: pattern.replace("PORT", port) for name, pattern in wanted.items()}
+    assert all(re.fullmatch(pattern, found.get(name, "")) for name, pattern in patterns.items()), found
     if "gloo" in words.split():
         assert "FLAGS_selected_gpus" not in found
 
