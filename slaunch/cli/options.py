@@ -419,9 +419,10 @@ def settle(program: Program | None, values: Mapping[str, Value], notes: Sequence
         UsageError: there is no program, or it does not fit the roles.
     """
     if "parts" in values:
-        from slaunch.cli.roles import with_program
+        from slaunch.cli.roles import check_numbers, with_program
 
         given = values["parts"]
+        check_numbers(given, values)
         mode = str(values["mode"].value) if "mode" in values else Options.mode
         parts = with_program(given.value, program, mode, given.source)  # type: ignore[arg-type]
         values = {**values, "parts": Value(parts, given.source)}

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from slaunch.cli.modes import SERVING
+from slaunch.cli.table import Value
 from slaunch.errors import UsageError
 from slaunch.frozen import replace
 from slaunch.options import Part, Program
@@ -132,6 +134,23 @@ def with_program(parts: tuple[Part, ...], program: Program | None, mode: str, so
             raise wrong(source, f"all roles have programs, and there is {program.target}", "leave one of them out")
         return whole
     return (*whole, Part("", (), program))
+
+
+def check_numbers(given: Value, values: Mapping[str, Value]) -> None:
+    """Numbers of workers in the file and beside it must agree.
+
+    Raises:
+        UsageError: they do not.
+    """
+    parts = [part for part in given.value if part.workers >= 0]  # type: ignore[attr-defined]
+    told = {f"{part.name}_num": part.workers for part in parts}
+    if parts and not any(field in values for field in SERVING["ps"]):
+        told["nproc_per_node"] = sum(told.values())
+    for field, number in told.items():
+        other = values.get(field)
+        if other is not None and other.value not in (0, number):
+            seen = f"{given.source} has {number}, and {other.source} is {other.value}"
+            raise UsageError("know how many workers a node has", seen, "leave one of them out")
 
 
 def by_number(part: Part) -> bool:

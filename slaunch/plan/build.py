@@ -168,6 +168,8 @@ def _as_tasks(
         ports = tuple(_ports(task, 1)[0] for task in machine.tasks)
         dealt = shares_of_tasks(machine.tasks, options, devices_wanted(parts, machine.tasks[0]))
         bound = threads_of_tasks(machine.tasks)
+        if any(part is not None and part.cores for part in parts):
+            bound = replace(bound, notes=(*bound.notes, "cores of roles are left aside: each task has the CPUs it was given"))
         memory = of_tasks(machine.tasks, options.bind_memory)
         cards = cards_of(machine.tasks, dealt[0], bound.cpus, options.nics)
         yield _node(machine, address, own, ports, dealt, bound, memory, cards)

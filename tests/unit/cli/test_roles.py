@@ -60,6 +60,26 @@ def test_a_role_without_a_program_runs_the_command_lines_with_its_own_arguments(
 
 
 @pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--nproc-per-node", "3"), ""),
+        (("--nproc-per-node", "4"), "has 3, and --nproc-per-node is 4"),
+        (("--mode", "ps", "--server-num", "1"), ""),
+        (("--mode", "ps", "--server-num", "2"), "has 1, and --server-num is 2"),
+    ],
+)
+def test_numbers_of_workers_agree_with_those_beside_the_file(tmp_path, words, error):
+    path = tmp_path / "roles"
+    path.write_text('[[role]]\nname = "server"\nworkers = 1\n[[role]]\nname = "trainer"\nworkers = 2\n')
+    call = ["--roles", str(path), *words, "a.py"]
+    if not error:
+        assert len(read_options(call, {}).parts) >= 2
+        return
+    with pytest.raises(UsageError, match=error):
+        read_options(call, {})
+
+
+@pytest.mark.parametrize(
     ("text", "words", "part"),
     [
         ("", [], "no list of roles"),

@@ -90,6 +90,7 @@ def test_tasks_of_a_component_are_of_its_one_role_however_many_they_are():
     made, _, found = planned((LEARNER, ACTOR), *tasks)
     assert made.layout == "task"
     assert [name for name, _, _ in found] == ["learn.py", "act.py", "act.py", "act.py"]
+    assert "left aside" in made.nodes[0].notes[0]  # cores: they are the scheduler's to give
 
 
 def test_a_task_whose_role_wants_no_device_sees_none():
