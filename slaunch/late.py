@@ -10,11 +10,12 @@ from slaunch.agent.phases import Phases
 from slaunch.agent.policy import is_elastic
 from slaunch.agent.reception import Doors, Way
 from slaunch.agent.run import run
+from slaunch.allocation import hostlist
 from slaunch.allocation.values import Allocation, Task
 from slaunch.channel.listen import listen, listen_somewhere
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.succession import Dynasty, Line
-from slaunch.errors import PlanError, UsageError
+from slaunch.errors import PlanError, SlaunchError, UsageError
 from slaunch.frozen import replace
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
@@ -27,12 +28,16 @@ from slaunch.rendezvous.late import Welcome
 from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.resolve import resolve_any
 from slaunch.rendezvous.values import Membership
+from slaunch.slurm.client import ask, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
     from slaunch.node.stage import Place
+
+ASK_S = 5.0
+
 
 def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[str, str]) -> LateError:
     """The running job that the user wants this node to take part in.
@@ -43,7 +48,17 @@ def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[st
     """
     if not task.allocation.job or "SLURM_JOB_NODELIST" not in env:
         raise UsageError("join the running job (--join)", "this is no step of a Slurm job", "name it with --master instead")
-    return late.look_in_job(Ground(task, facts, options, env, lambda line: None))
+    hosts = (*hostlist.expand(env["SLURM_JOB_NODELIST"], "SLURM_JOB_NODELIST"), *nodes_of(task.allocation.job))
+    return late.look_in_job(Ground(task, facts, options, env, lambda line: None), tuple(dict.fromkeys(hosts)))
+
+
+def nodes_of(job: str) -> tuple[str, ...]:
+    """All nodes of a Slurm job: a step that was started from elsewhere, or after the job has grown, sees its own only."""
+    try:
+        listed = field(ask(("scontrol", "--oneliner", "show", "job", job), ASK_S), "NodeList")
+        return hostlist.expand(listed, "NodeList") if listed not in ("", "(null)") else ()
+    except SlaunchError:
+        return ()
 
 
 def come_late(  # noqa: PLR0917 - what a launch has by then
@@ -142,8 +157,8 @@ def doors(
         return lambda: at_master(ips, options, allocation, env, secret)
     if not allocation.job or allocation.launcher != "slurm":
         return None
-    identity = late.slurm_identity(allocation.job, env)
-    return lambda: Way(late.slurm_doors(allocation.job, env, ips), late.offer(identity, env, secret))
+    identity = late.slurm_identity(allocation.job)
+    return lambda: Way(late.slurm_doors(allocation.job, ips), late.offer(identity, env, secret))
 
 
 def at_master(ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], secret: bytes) -> Way:

@@ -17,7 +17,6 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 
-from slaunch.allocation import hostlist
 from slaunch.channel import secret
 from slaunch.channel.dial import Caller, Dialer, Target
 from slaunch.channel.door import Door
@@ -110,21 +109,20 @@ def come_in(late: LateError, facts: NodeFacts) -> Welcome:
     return read_welcome(found[0])
 
 
-def slurm_identity(job: str, env: Mapping[str, str]) -> str:
-    """Names the reception of a Slurm job."""
-    return f"{env.get('SLURM_CLUSTER_NAME', '')}/{job}/late"
+def slurm_identity(job: str) -> str:
+    """Names the reception of a Slurm job. Not the cluster: srun does not tell its name to steps of a job from elsewhere."""
+    return f"slurm job {job}/late"
 
 
-def look_in_job(ground: Ground) -> LateError:
-    """The hub of the agents that run in another step of this Slurm job.
+def look_in_job(ground: Ground, hosts: Sequence[str]) -> LateError:
+    """The hub of the agents that run in another step of this Slurm job, on one of these hosts.
 
     Raises:
         RendezvousError: there is none.
     """
     job = ground.task.allocation.job
-    identity = slurm_identity(job, ground.env)
+    identity = slurm_identity(job)
     caller = Caller(identity, new_token(), SIZE, ground.facts.host, os.getpid(), os.urandom(8).hex())
-    hosts = hostlist.expand(ground.env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST")
     ips = [ip for host in hosts for ip in resolve(host)] + [address.ip for address in ground.facts.addresses]
     targets = [(ip, port) for port in candidate_ports(identity)[:PORTS] for ip in dict.fromkeys(ips)]
     find = lambda by, hint: secret.find(identity, ground.env, by, hint)  # noqa: E731
@@ -139,9 +137,9 @@ PORTS = 3
 """Of the candidate ports, so many are tried by each side: the first one is free nearly always."""
 
 
-def slurm_doors(job: str, env: Mapping[str, str], ips: Sequence[str]) -> list[socket.socket]:
+def slurm_doors(job: str, ips: Sequence[str]) -> list[socket.socket]:
     """Where the hub listens in a Slurm job; [] if all ports are taken."""
-    for port in candidate_ports(slurm_identity(job, env))[:PORTS]:
+    for port in candidate_ports(slurm_identity(job))[:PORTS]:
         found = listen(ips, port)
         if found:
             return found
