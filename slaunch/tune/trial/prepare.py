@@ -96,8 +96,8 @@ def inner_options(  # noqa: PLR0917 - all that differs
     """The options of the launch inside the trial: the user's, but for name, folder, arguments and part of the machine.
 
     It has as many workers on `each` node as its setting counts on, of a `whole_node`'s. The outer command has counted nodes
-    already. A trial is not restarted: a failure is its result. Its output goes to files, whose names the tuner must know and
-    which it reads as a whole, and to the console only if the user asks for ranks there.
+    already. A trial is not restarted, nor is the job for its sake: a failure is its result. Its output goes to files, whose names
+    the tuner must know and which it reads as a whole, and to the console only if the user asks for ranks there.
     """
     quiet = run.stage == "search" and options.origins.get("tee", "default") == "default"
     found = replace(
@@ -117,6 +117,7 @@ def inner_options(  # noqa: PLR0917 - all that differs
         tee=() if quiet else options.tee,
         tee_local=() if quiet else options.tee_local,
         max_restarts=0 if run.stage == "search" else options.max_restarts,
+        requeue=() if run.stage == "search" else options.requeue,
         nproc_per_node=each,
     )
     return replace(found, devices=options.devices[:each]) if each < whole_node else found

@@ -193,6 +193,7 @@ def test_f241_p103_the_launch_inside_has_the_users_options_and_the_trials_name()
     assert (found.nproc_per_node, found.grace_s, found.keep_env) == (8, 3.0, ("A", "SLAUNCH_TRIAL"))
     assert (found.nnodes, found.master, found.node_rank) == ((0, 0), "", -1)
     assert (inside(max_restarts=3).max_restarts, inside(stage="best", max_restarts=3).max_restarts) == (0, 3)
+    assert (inside(requeue=(-1, -1, 0)).requeue, inside(stage="best", requeue=(-1, -1, 0)).requeue) == ((), (-1, -1, 0))
 
 
 def test_a_trials_output_is_on_the_console_only_if_asked_for() -> None:
