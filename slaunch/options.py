@@ -106,6 +106,8 @@ class Options:
         restart_delay_s: wait before the first restart, twice as long before each further one.
         restart_window_s: only restarts within so many seconds count against `max_restarts`; 0 = all.
         no_restart_codes: exit codes of a worker after which there is none.
+        elastic: whether a range of nodes lets the job go on when it loses some; else it only says with how many it may begin.
+        leave_out_failed: a node on which a worker failed takes no part in further attempts; they are none of the restarts.
         join: this node is to take part in the job that runs already in this allocation.
         join_policy: what happens to the workers when a node joins: "restart", "boundary" or "next".
         health_check: whether each node's health is looked at before another attempt.
@@ -196,6 +198,8 @@ class Options:
     restart_window_s: float = 0.0
     no_restart_codes: tuple[int, ...] = ()
     max_no_progress: int = 0
+    elastic: bool = True
+    leave_out_failed: bool = False
     join: bool = False
     join_policy: str = "restart"
     health_check: bool = True

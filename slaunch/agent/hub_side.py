@@ -73,6 +73,7 @@ class Hub:
         standby: nodes that are there and wait, as they take no part in this attempt.
         past: faults that nodes have shown: node and time (monotonic).
         newcomers: nodes that have come to the running job, and wait.
+        expelled: nodes on which a worker failed, where the user wants to go on without them.
     """
 
     hosts: tuple[str, ...]
@@ -106,6 +107,7 @@ class Hub:
     standby: frozenset[int] = frozenset()
     past: tuple[tuple[int, float], ...] = ()
     newcomers: joining.Newcomers = field(default_factory=joining.Newcomers)
+    expelled: frozenset[int] = frozenset()
 
 
 Result = tuple[Hub, tuple[Action, ...]]

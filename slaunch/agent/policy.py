@@ -35,6 +35,7 @@ class Policy:
         new_ports: each attempt has new ports, so that one that found a port in use may be repeated.
         join: what nodes that come to the running job are waited for: "restart" (the workers are stopped), "boundary" (they are
             asked to save and end) or "next" (the next attempt).
+        expel: a node on which a worker failed takes no further part; the job goes on without it.
         fence_s: wait after the loss of a node, so that its workers have ended even where the node lives on and only its
             connection is gone.
     """
@@ -51,6 +52,7 @@ class Policy:
     goal: int = 0
     new_ports: bool = False
     join: str = "restart"
+    expel: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def restarts(options: Options) -> bool:
 
 
 def is_elastic(options: Options) -> bool:
-    """Whether the job may go on without some of its nodes."""
-    return options.nnodes[0] < options.nnodes[1] or options.spares > 0
+    """Whether the job may go on with fewer nodes."""
+    return options.elastic and options.nnodes[0] < options.nnodes[1]
 
 
 def active_of(there: int, options: Options) -> int:
@@ -101,6 +103,7 @@ def policy_of(options: Options, goal: int, beat_s: float = 1.0) -> Policy:
         options.spares,
         goal,
         join=options.join_policy,
+        expel=options.leave_out_failed and is_elastic(options),
     )
 
 
@@ -142,11 +145,18 @@ def refusal(  # noqa: PLR0911, PLR0917 - one line per rule
         return f"no restart after exit code {verdict.code}, as asked for"
     if is_repeated(policy, record, verdict):
         return ""
+    if is_expelled(policy, verdict):
+        return "" if left > policy.least else f"no restart: without {first.host if first else ''} {left - 1} nodes are left"
     if policy.max_idle and record.idle >= policy.max_idle:
         return f"no restart: no progress in {record.idle} attempts"
     if verdict.outcome not in FREE and len(counted(policy, record, now)) >= policy.max_restarts:
         return f"no restart: {f'all {policy.max_restarts} are used up' if policy.max_restarts else 'none is asked for'}"
     return ""
+
+
+def is_expelled(policy: Policy, verdict: Verdict) -> bool:
+    """Whether the job goes on without the node on which a worker failed."""
+    return policy.expel and verdict.outcome == "failure" and verdict.first is not None
 
 
 def is_repeated(policy: Policy, record: Record, verdict: Verdict) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from slaunch.agent.events import Action, Blame, TellAll
 from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
-from slaunch.agent.policy import MEANING, is_repeated, refusal, shifted, wait_s, with_end, with_restart
+from slaunch.agent.policy import MEANING, is_expelled, is_repeated, refusal, shifted, wait_s, with_end, with_restart
 from slaunch.agent.quorum import holds
 from slaunch.agent.seats import seated
 from slaunch.agent.values import Verdict
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Result = tuple[Hub, tuple[Action, ...]]
 
+EXPELLED = "a worker failed there"
 PREPARE_S = 30.0
 """How long nodes may take to hold ports and make the plan."""
 
@@ -64,7 +65,7 @@ def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
     if is_cut_off(hub):
         return hub, cut_off(hub)
     lost = sum(node in hub.gone for node in hub.members)
-    return hub, refusal(hub.policy, hub.record, verdict, len(left_of(hub)), lost, now)
+    return hub, refusal(hub.policy, hub.record, verdict, len(set(left_of(hub)) - hub.expelled), lost, now)
 
 
 def is_cut_off(hub: Hub) -> bool:
@@ -85,7 +86,10 @@ def left_of(hub: Hub) -> tuple[int, ...]:
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
     """Have all nodes get ready for another attempt."""
-    hub = replace(hub, record=with_restart(hub.policy, hub.record, verdict, now))
+    if is_expelled(hub.policy, verdict) and verdict.first is not None:
+        hub = replace(hub, expelled=hub.expelled | {verdict.first.node})
+    else:
+        hub = replace(hub, record=with_restart(hub.policy, hub.record, verdict, now))
     members = left_of(hub)
     lost = hub.gone.intersection(hub.members)
     delay_s = max(wait_s(hub.policy, hub.record, len(lost)), hub.fence_at - now if lost - hub.dead - hub.mutual else 0.0)
@@ -111,7 +115,8 @@ def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float)
     if hub.coming is None or hub.stop_by < float("inf"):
         return hub, ()
     ports = (*hub.coming.ports, (sender, message.ports))
-    shown = (*hub.coming.shown, Shown(sender, message.faults, message.doubts, offset_s))
+    faults = (*message.faults, *((EXPELLED,) if sender in hub.expelled else ()))
+    shown = (*hub.coming.shown, Shown(sender, faults, message.doubts, offset_s))
     hub = replace(hub, coming=replace(hub.coming, ports=ports, shown=shown))
     if len(ports) < len(hub.members):
         return hub, ()

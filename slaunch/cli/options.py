@@ -238,6 +238,13 @@ ROWS: tuple[Row, ...] = (
         "end the job when K attempts in a row have got no further, by what the program tells (default: never)",
     ),
     Row(
+        ("--leave-out-failed",),
+        "leave_out_failed",
+        truth,
+        "BOOL",
+        "with --nnodes MIN:MAX: after a failure go on without the node on which a worker failed first (default: false)",
+    ),
+    Row(
         ("--join",),
         "join",
         truth,

@@ -181,7 +181,8 @@ def translated(values: Mapping[str, Value]) -> dict[str, Value]:
     if "elastic_server" in found:
         server = found["elastic_server"]
         found.setdefault("master", Value(f"etcd://{server.value}", server.source))
-    for translate in (with_host, with_addresses, with_backend, with_deadline, with_restarts, with_legacy, with_tuning):
+    restarts = (with_deadline, with_level, with_restarts)
+    for translate in (with_host, with_addresses, with_backend, *restarts, with_legacy, with_tuning):
         found = translate(found)
     return found
 
@@ -232,6 +233,15 @@ def with_deadline(found: dict[str, Value]) -> dict[str, Value]:
         wait_s = float(str(limit.value)) * (1 if ranged else 10)
         found["rendezvous_timeout_s"] = Value(wait_s if wait_s > 1 else 3.0, limit.source)
     return found
+
+
+def with_level(found: dict[str, Value]) -> dict[str, Value]:
+    """What a range of nodes is for (F120): at level -1 the job never goes on, at level 0 without the node whose worker failed."""
+    level = found.get("elastic_level")
+    if level is None or int(str(level.value)) > 0:
+        return found
+    wish = ("elastic", False) if int(str(level.value)) < 0 else ("leave_out_failed", True)
+    return {**found, wish[0]: Value(wish[1], level.source)}
 
 
 def with_restarts(found: dict[str, Value]) -> dict[str, Value]:
