@@ -20,6 +20,8 @@ ASK_S = 10.0
 """How long squeue may take."""
 EVERY_S = 600.0
 """Between two questions."""
+FAR_S = 1e9
+"""What is told of a limit that has been taken away."""
 SHORTLY_S = 20.0
 """Before the warning is due, the limit is looked up once more."""
 
@@ -30,7 +32,7 @@ class Clerk:
     Args:
         env: this process's environment.
         warn_s: seconds before the end at which something will be done; 0 = nothing, and the first answer is enough.
-        tell: takes the seconds left.
+        tell: takes the seconds left; not called where there is no limit.
         selector, spared: the agent's; see `Errand`.
     """
 
@@ -48,6 +50,7 @@ class Clerk:
         self._tell = tell
         self._place = selector, spared
         self._errand: Errand | None = None
+        self._told = False
         self._next = 0.0 if self._job else inf
 
     @property
@@ -78,8 +81,9 @@ class Clerk:
     def _answered(self, said: Mapping[str, float] | None) -> None:
         now = time.monotonic()
         left_s = said["left_s"] if said else -1.0
-        if left_s >= 0:  # less: squeue is not there, or does not know
-            self._tell(left_s)
+        if left_s >= 0 and (self._told or left_s < inf):  # less than 0: squeue is not there, or does not know
+            self._told = True
+            self._tell(min(left_s, FAR_S))
         if self._warn_s:
             warn_s = left_s - self._warn_s
             self._next = now + (min(EVERY_S, warn_s - SHORTLY_S) if warn_s > SHORTLY_S + 5 else EVERY_S)

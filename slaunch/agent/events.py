@@ -138,7 +138,7 @@ class Fenced:
 
 @dataclass(frozen=True)
 class EndKnown:
-    """The scheduler has said how many seconds the job has left; inf = it has no limit. The hub's agent alone asks."""
+    """The scheduler has said how many seconds the job has left. The hub's agent alone asks."""
 
     left_s: float
 

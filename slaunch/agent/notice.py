@@ -42,7 +42,7 @@ class Notice:
     def ends_in(self, left_s: float) -> None:
         """The job's time runs out then."""
         self.end_s = wall_s() + left_s
-        self._write(END, "" if left_s == inf else f"{wall_s() + left_s:.3f}\n")
+        self._write(END, f"{self.end_s:.3f}\n")
 
     def renew(self) -> None:
         """Other workers start, which nobody has asked for anything."""

@@ -73,8 +73,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         hosts: host names by agent, where some have no workers at first; () = those of the plan.
     """
     known = list(hosts or (node.host for node in plan.nodes))  # grows with the nodes that come to the running job
-    started_s = wall_s()
-    signals = Signals()
+    started_s, signals = wall_s(), Signals()
     become_subreaper()
     mark = f"{os.getpid()}.{os.urandom(8).hex()}"
     guardian = Guardian(mark)
@@ -114,18 +113,13 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
                 verdict = loop.run(selector)
                 aside.finish(verdict)
             finally:
-                crew.close()
-                attempts.close()
-                telling.close()
+                for each in (crew, attempts, telling):
+                    each.close()
         star.flush(FLUSH_S)
         note = console.drain(signals.stop_asked)
     finally:
-        star.close()
-        console.close()
-        aside.close()
-        progress.close()
-        notice.close()
-        journal.close()
+        for held in (star, console, aside, progress, notice, journal):
+            held.close()
         guardian.dismiss()
         become_subreaper(False)
         signals.close()

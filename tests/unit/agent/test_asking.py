@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from math import inf
 
@@ -10,6 +11,7 @@ import pytest
 from slaunch.agent import supervisor
 from slaunch.agent.asking import ROUND_S, TIME, Asking, on_asked, on_end_known, warn_at
 from slaunch.agent.events import EndKnown, Resume, SignalArrived, SignalWorkers, Suspend
+from slaunch.agent.messages import EndsIn, Message, SaveAsked, SaveNow, pack, unpack
 from slaunch.agent.policy import Policy
 from slaunch.agent.values import Stopped
 
@@ -103,6 +105,13 @@ def test_f122_no_restart_after_a_request_to_save() -> None:
     assert verdict(world).code == 9
     assert verdict(world).final == "no restart after a request to save"
     assert world.begun == []
+
+
+@pytest.mark.parametrize(
+    "message", [SaveAsked(Stopped(12, 1, "n2", "pid 7 (x)", 5.0)), SaveNow(0, "time"), EndsIn(12.5)]
+)
+def test_the_words_survive_the_wire(message: Message) -> None:
+    assert unpack(json.loads(json.dumps(pack(message)))) == message
 
 
 def agent(index: int, stop_signal: int = signal.SIGTERM) -> supervisor.State:

@@ -289,7 +289,8 @@ def test_ends_after_which_there_is_none(outcome: str) -> None:
 
 def test_the_words_survive_the_wire() -> None:
     ended = failed(lost=(Lost(1, "n1", "gone", 0.0),), stuck=(Stuck(0, "n0", 1, "x", "D"),), final="because")
-    words = (NewAttempt(3, (0, 2), 1.5, ended), Ready((1, 2), ("no disk",), ("late",)), Ports(((1, 2), (3,)), (0, 2)), PlanMade("abc"), Begin())
+    ready = Ready((1, 2), ("no disk",), ("late",))
+    words = (NewAttempt(3, (0, 2), 1.5, ended), ready, Ports(((1, 2), (3,)), (0, 2)), PlanMade("abc"), Begin())
     assert all(unpack(pack(message)) == message for message in words)
 
 
