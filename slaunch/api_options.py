@@ -106,6 +106,8 @@ class LaunchOptions(TypedDict, total=False):
     no_restart_codes: int | Sequence[int] | Literal["none", "all"] | None
     # end the job when K attempts in a row have got no further, by what the program tells (default: never)
     max_no_progress: int | None
+    # with --nnodes MIN:MAX: after a failure go on without the node on which a worker failed first (default: false)
+    leave_out_failed: bool | None
     # take part in the job that another step of this allocation runs with --nnodes MIN:MAX (default: false)
     join: bool | None
     # when nodes that join take part: restart (workers are stopped for them, default), boundary (workers are asked to save
