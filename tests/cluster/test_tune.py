@@ -52,14 +52,14 @@ def test_f312_w01_only_the_trials_step_is_ended(cluster: Cluster) -> None:
 
 def test_w30_a_trial_whose_nodes_are_held_is_the_machines_failure(cluster: Cluster) -> None:
     folder = prepare(
-        cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [1, 2], "startup_time": 3, "retries": 1, "task_limit": 1}
+        cluster, {**SIZES, "mp_degree": 2, "micro_batch_size": [1, 2], "startup_time": 2, "retries": 1, "task_limit": 1}
     )
     held = "srun --exact -N4 -n4 --mem=0 sleep 20 &"
     script = f"#!/bin/bash\n{held}\nsleep 1\n{' '.join(command())}; echo code $?; kill %1; wait\n"
     job = cluster.sbatch(script, "-N4", "--ntasks-per-node=1", cwd=folder, timeout=120)
     assert "code 77" in job.output
     assert history(folder)[0]["status"] == "infrastructure"
-    assert "no worker had started after 3 s" in history(folder)[0]["error_info"]
+    assert "no worker had started after 2 s" in history(folder)[0]["error_info"]
     assert len(journal(folder, "start")) == 2
     assert job.output.count("the machine failed") >= 1
 

@@ -101,12 +101,13 @@ class Search:
         self.again(1)
 
     def lose(self) -> None:
-        """A node dies: Slurm itself puts the job back into the queue. The node comes back after its repair."""
+        """A node dies: Slurm finds out by itself (SlurmdTimeout), and requeues the job. The node comes back after its repair.
+
+        To set it down by hand would be faster, but then Slurm now and then refuses steps on it after its return.
+        """
         self.tell(f"node n3 dies while it tries {LOST}")
         self.cluster.fail("n3")
-        # a health check tells so at once; slurmctld alone would wait for SlurmdTimeout
-        self.cluster.root("ctl", "scontrol", "update", "nodename=n3", "state=down", "reason=broken")
-        self.wait_for(lambda: self.facts()["JobState"] == "PENDING", 60)
+        self.wait_for(lambda: self.facts()["JobState"] == "PENDING", 120)
         self.cluster.heal("n3")
         self.again(2)
 
@@ -190,7 +191,7 @@ class Search:
         )
         begun = self.events("start")
         assert all(event["step"].startswith("slaunch-tune-") and event["slurm_job"] == self.job for event in begun)
-        starts = [event["key"] for event in begun]
+        starts = [key for _, key in {(event["number"], event["key"]) for event in begun}]
         for key in (KILLED, REQUEUED, LOST):
             assert starts.count(key) == 2, f"{key} was cut once, and tried once more"
             assert results[key]["status"] in ("ok", "oom")
