@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
-import signal
-import socket
-import time
 from collections.abc import Callable
 from fcntl import fcntl
 
-from slaunch.agent.guardian import close_all_but, ignore_signals
-from slaunch.agent.linux import set_name
 from slaunch.agent.logs import open_log
-from slaunch.frozen import asdict, dataclass, field
+from slaunch.frozen import dataclass, field
 from slaunch.options import Options
 from slaunch.plan.values import WorkerSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from slaunch.agent.writer import Writer
 
 PIPE_BYTES = 1 << 20
 """What a worker may print before the other process reads it: 10 ms of a worker that prints 100 MB a second."""
 F_SETPIPE_SZ = 1031  # <linux/fcntl.h>; Python has it from 3.10 on, but not on every build
-ANSWER_S = 3.0
-END_S = 10.0
 LIVES = 3
 """How often the process that writes the logs is started anew when something kills it."""
 
@@ -182,6 +174,8 @@ class Outlets:
 
     def _writer(self) -> Writer:
         if self._pump is None:
+            from slaunch.agent.writer import Writer  # only where one is needed
+
             self._pump = Writer(self._form, self._tell)
             self.spared.add(self._pump.pid)
             self._selector.register(self._pump.channel, selectors.EVENT_READ, self._heard)
@@ -204,98 +198,3 @@ class Outlets:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             self._writer().take(path, pipe, file)
             os.close(file)
-
-
-class Writer:
-    """The agent's end of the process that writes the files.
-
-    Attributes:
-        pid: its process id.
-        channel: readable when it has said something, or has ended.
-    """
-
-    def __init__(self, form: Form, tell: Callable[[str], None]) -> None:
-        self._form = form
-        self._tell = tell
-        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.pid = os.fork()
-        if self.pid == 0:
-            _write_logs(theirs)
-        theirs.close()
-
-    def take(self, path: str, pipe: int, file: int) -> None:
-        """Have what comes by a pipe written to a file."""
-        self.channel.settimeout(ANSWER_S)
-        order = json.dumps({"path": path, **asdict(self._form)}).encode()
-        socket.send_fds(self.channel, [order], [pipe, file])
-
-    def hear(self) -> bool:
-        """Pass on what it says; False if it is gone."""
-        try:
-            text = self._next()
-        except OSError:
-            return False
-        if text and text != b"synced":
-            self._tell(text.decode(errors="replace"))
-        return bool(text)
-
-    def sync(self) -> None:
-        """Wait until it has written what has been said so far, if the disk works."""
-        give_up = time.monotonic() + ANSWER_S
-        try:
-            self.channel.send(b"sync", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            while text := self._next(give_up):
-                if text == b"synced":
-                    return
-                self._tell(text.decode(errors="replace"))
-        except OSError:  # it is gone, or does not listen
-            pass
-
-    def finish(self) -> None:
-        """Wait until it has written everything and is gone; kill it if it does not go."""
-        gone = self._ends_in_time()
-        self.channel.close()
-        try:
-            if not gone:
-                os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0 if gone else os.WNOHANG)
-        except (ChildProcessError, ProcessLookupError):  # reaped with the workers' orphans
-            pass
-
-    def _ends_in_time(self) -> bool:
-        give_up = time.monotonic() + END_S
-        try:
-            self.channel.send(b"end", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            while text := self._next(give_up):
-                if text != b"synced":
-                    self._tell(text.decode(errors="replace"))
-        except (BrokenPipeError, ConnectionResetError):
-            return True
-        except OSError:  # it does not listen, or says nothing
-            return False
-        return True
-
-    def _next(self, give_up: float = 0.0) -> bytes:
-        """The next word; b"" if it is gone.
-
-        Raises:
-            OSError: there is none in time.
-        """
-        self.channel.settimeout(max(0.01, give_up - time.monotonic()) if give_up else None)
-        return self.channel.recv(1 << 16)
-
-
-def _write_logs(channel: socket.socket) -> NoReturn:
-    """The other process's whole life."""
-    try:
-        os.setsid()
-        set_name("slaunch-logs")
-        ignore_signals()
-        close_all_but(channel.fileno())
-        from slaunch.agent.pump import Pump, say
-
-        lost = Pump(channel).run()
-        if lost:
-            say(channel, f"{lost} bytes of output could not be written")
-    finally:
-        os._exit(0)

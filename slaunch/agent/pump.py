@@ -31,12 +31,14 @@ HELD_BYTES = 64 << 20
 STUCK_S = 1.0
 RETRY_S = 0.2
 """How often a disk that is full is tried again."""
-DISK_S = 5.0
-"""How long the disk may take in the end for what is held."""
+DISK_S = 3.0
+"""How long the disk may take in the end for what is held: the agent waits meanwhile, and other agents miss it after 6 s."""
+SYNC_S = 0.3
+"""How long it may take for what is held when a worker has failed, whose last lines are wanted."""
 ORPHAN_S = 10.0
 """How long workers may go on printing when the agent has been killed."""
 MESSAGE_BYTES = 1 << 16
-END, SYNC, SYNCED = b"end", b"sync", b"synced"
+END, SYNC, SYNCED, LATE = b"end", b"sync", b"synced", b"late"
 
 
 @dataclass
@@ -191,8 +193,7 @@ class Pump:
             return False
         if message == SYNC:
             self._drain()
-            self._disk.finish(STUCK_S)
-            say(self._channel, SYNCED.decode())
+            say(self._channel, (LATE if self._disk.finish(SYNC_S) else SYNCED).decode())
         elif not message:
             self._poll.unregister(self._channel)
             self._end_at = time.monotonic() + ORPHAN_S
