@@ -98,9 +98,17 @@ def headline(situation: Situation, colour: bool = False) -> list[str]:
     run, state = situation.run, situation.state
     name = f" ({run.name})" if run.name not in ("", run.id) else ""
     lines = [f"job {run.id}{name}: {_doing(situation, colour)}"]
-    nodes, world = len(state.get("nodes", ())) or run.nodes, state.get("world") or run.world
+    nodes, world = _extent(run, state)
     size_of = f"{counted(world, 'worker')} on {counted(nodes, 'node')}; " if world else ""
     return [*lines, f"{size_of}logs in {run.log_dir}", *_counts(state)]
+
+
+def _extent(run: Run, state: Mapping[str, Any]) -> tuple[int, int]:
+    """Number of nodes and workers: after a restart, of those that are there."""
+    active = [len(node["workers"]) for node in state.get("nodes", ()) if node["workers"]]
+    if state.get("attempt") and active:
+        return len(active), sum(active)
+    return len(state.get("nodes", ())) or run.nodes, state.get("world") or run.world
 
 
 def _doing(situation: Situation, colour: bool) -> str:

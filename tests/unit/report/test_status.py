@@ -40,7 +40,7 @@ def test_a_running_job(tmp_path: Path) -> None:
     text = as_text(look(run_in(tmp_path, state()), 1103.0))
     first, second, *rest = text.splitlines()
     assert first == "job 12.0: running for 99.0 s, attempt 1, 60 min 0 s left (as of 3.00 s ago)" or "1 h" in first
-    assert second == f"2 workers on 2 nodes; logs in {tmp_path}"
+    assert second == f"2 workers on 1 node; logs in {tmp_path}", "after a restart, those that are there"
     assert "1 running, 1 stopped" in rest
     assert "nothing heard of n2" in rest
     assert "n1       0  running   4.0  2.0 GiB  40.0 GiB     5 B  0.50 s  loss 1.5·[2J" in text
