@@ -18,8 +18,11 @@ def test_f122_f123_f124_p98_a_training_goes_through_faults_to_the_undisturbed_re
     assert world == 3
     found, wanted = training.end()
     assert found == pytest.approx(wanted, abs=1e-9), training.said()
-    with open(f"{training.place}/bad") as file:
-        assert file.read().split("\n")[0] == "n[1,3]", "the list for later jobs"
     for process in (training.main, *training.steps):
         cluster.wait(process, 60)
+    with open(f"{training.place}/bad") as file:
+        bad = file.read().strip()
+    assert bad == "n[1,3]"
+    later = cluster.run(["srun", f"--exclude={bad}", "-N2", "hostname"])
+    assert sorted(later.stdout.split()) == ["n2", "n4"], later.stderr
     cluster.heal("n3")
