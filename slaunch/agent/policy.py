@@ -78,8 +78,8 @@ def restarts(options: Options) -> bool:
 
 
 def is_elastic(options: Options) -> bool:
-    """Whether the job may go on with fewer nodes."""
-    return options.elastic and options.nnodes[0] < options.nnodes[1]
+    """Whether the job may go on without some of its nodes."""
+    return options.elastic and (options.nnodes[0] < options.nnodes[1] or options.spares > 0)
 
 
 def active_of(there: int, options: Options) -> int:

@@ -153,8 +153,8 @@ def test_failpoint_an_agent_that_dies_between_two_starts_leaves_nothing(tmp_path
 
 
 def test_failpoint_a_hub_that_dies_before_it_tells_its_verdict(tmp_path: Path) -> None:
-    """Spokes that heard the verdict end with it; no one hangs."""
-    with Job(tmp_path, [[shell("sleep 0.3; exit 3")], [FOREVER]], env={"SLAUNCH_FAILPOINTS": "agent.hub_decides=kill"}) as job:
+    """The next hub gives its own; no one hangs."""
+    with Job(tmp_path, [[shell("sleep 0.3; exit 3")], [FOREVER]], failpoints={"0": "agent.hub_decides=kill"}) as job:
         assert job.wait() == [-9, 75]
         job.nothing_left()
 
