@@ -7,6 +7,7 @@ import pytest
 from slaunch.cli.options import read_options
 from slaunch.cli.texts import log_name, size
 from slaunch.errors import UsageError
+from slaunch.launch import logging_wishes
 
 SIZES = [("1024", 1024), ("500K", 512_000), ("1.5m", 3 << 19), ("2GiB", 2 << 30), ("1T", 1 << 40)]
 NAMELESS = ["", "log", "{local_rank}", "{node}", "{rank", "{user}{rank}", "/tmp/{rank}", "../{rank}", "{}{rank}", "{rank.x}"]
@@ -57,3 +58,10 @@ def test_f319_other_launchers_users_see_everything_as_they_did() -> None:
     assert read_options(["torchrun", "--tee", "3", "--redirects", "1", "x.py"], {}).tee_limit == 0
     assert read_options(["paddle", "x.py"], {}).tee_limit == 0
     assert read_options(["torchrun", "--tee-limit", "9", "x.py"], {}).tee_limit == 9
+
+
+def test_where_tasks_are_workers_what_has_no_effect_is_named_as_it_was_given() -> None:
+    given = read_options(["--tee", "all", "--log-name", "{rank}", "x.py"], {"SLAUNCH_LOG_TIMESTAMPS": "yes"})
+    assert sorted(logging_wishes(given)) == ["--log-name", "--tee", "SLAUNCH_LOG_TIMESTAMPS"]
+    assert logging_wishes(read_options(["torchrun", "x.py"], {})) == []
+    assert logging_wishes(read_options(["x.py"], {})) == []
