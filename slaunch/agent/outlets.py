@@ -191,10 +191,18 @@ class Outlets:
         self._pump = None
         self._lives -= 1
         self._tell(f"the process that writes the logs was ended{'; another one goes on' if self._lives else ' again'}")
-        if not self._lives:
-            self.finish()
-            return
+        try:
+            if self._lives:
+                self._begin_again()
+                return
+        except OSError as error:
+            self._tell(f"it cannot be started anew: {error.strerror}")
+        self.finish()  # workers must not wait for ever: they get an error when they print
+
+    def _begin_again(self) -> None:
         for path, pipe in self._pipes:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            self._writer().take(path, pipe, file)
-            os.close(file)
+            try:
+                self._writer().take(path, pipe, file)
+            finally:
+                os.close(file)
