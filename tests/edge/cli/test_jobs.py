@@ -117,7 +117,7 @@ def test_worker_functions(here: Path) -> None:
     assert run(here, "-c", code, program=sys.executable).stdout == "show 0 1 0 0 0\n"
 
 
-def test_w41_servers_end_with_their_trainers(here: Path) -> None:
+def test_f136_w41_servers_end_with_their_trainers(here: Path) -> None:
     done = run(here, "paddle", "--server_num", "2", "--trainer_num", "2", "--tee", "all", "serve.py")
     assert done.returncode == 0, done.stderr
     assert shown(done.stdout) == [
