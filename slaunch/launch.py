@@ -143,12 +143,13 @@ def begin(  # noqa: PLR0917 - the stages' values
     """
     with reserved, meet(task, facts, options, env, lambda line: say(task, line)) as meeting:
         phases.mark("rendezvous")
-        plan = plan_for(first_of(meeting.membership, options), options, task.allocation, env)
+        first = starters(meeting.membership.facts, options)
+        plan = plan_for(first_of(meeting.membership, first), options, task.allocation, env)
         check_met(len(plan.nodes), options)
         phases.mark("plan")
         meeting.agree(plan.digest)
         phases.mark("agreement")
-        for note in (*notes_of(plan), *waiting(plan, meeting.membership)):
+        for note in (*notes_of(plan), *waiting(first, meeting.membership, plan.layout)):
             say(task, f"note: {note}")
         if plan.layout == "task":
             if options.stage:
@@ -166,12 +167,14 @@ def begin(  # noqa: PLR0917 - the stages' values
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
         following = again(plan, meeting.membership, facts, options, task.allocation, env)
+        unfit = frozenset(index for index, each in enumerate(meeting.membership.facts) if each.problems)
+        following = replace(following, starters=first, unfit=unfit)
         if following.doors and meeting.held:  # from the meeting on, nobody else could listen where nodes come
             following = replace(following, doors=partial(where_they_met, following.doors, meeting.held))
         further = following if restarts(options) or following.policy.new_ports else None
         card = card_of(plan, task.allocation, env)
         with copies(task, plan, meeting, options):
-            return supervise(plan, meeting, reserved, options, env, facts.devices, further, card, phases)
+            return supervise(plan, meeting, reserved, options, env, facts.devices, further, card, phases, first)
 
 
 def copies(task: Task, plan: Plan, meeting: Meeting, options: Options) -> Place | Meeting:
@@ -229,18 +232,24 @@ def own_number(facts: NodeFacts, options: Options) -> int:
     return options.ips.index(own) if own in options.ips else -1
 
 
-def first_of(membership: Membership, options: Options) -> Membership:
-    """Who takes part in the first attempt: where an agent is on each node, maybe not all of them."""
-    facts = membership.facts
+def starters(facts: Sequence[NodeFacts], options: Options) -> tuple[int, ...]:
+    """Tasks that take part in the first attempt: where an agent is on each node, maybe not all of them."""
     if len({each.machine for each in facts}) < len(facts):
-        return membership
-    active = active_of(len(facts), options)
-    return replace(membership, facts=facts[:active], rank=min(membership.rank, active - 1))
+        return tuple(range(len(facts)))
+    fit = tuple(index for index, each in enumerate(facts) if not each.problems)  # others are here only if they are not needed
+    return fit[: active_of(len(fit), options)]
 
 
-def waiting(plan: Plan, membership: Membership) -> tuple[str, ...]:
+def first_of(membership: Membership, first: Sequence[int]) -> Membership:
+    """The membership of these tasks."""
+    rank = first.index(membership.rank) if membership.rank in first else len(first) - 1
+    return replace(membership, facts=tuple(membership.facts[index] for index in first), rank=rank)
+
+
+def waiting(first: Sequence[int], membership: Membership, layout: str) -> tuple[str, ...]:
     """A note on the nodes that wait."""
-    hosts = [facts.host for facts in membership.facts[len(plan.nodes) :]] if plan.layout == "agent" else []
+    rest = [facts for index, facts in enumerate(membership.facts) if index not in first and not facts.problems]
+    hosts = [facts.host for facts in rest] if layout == "agent" else []
     many = f"{len(hosts)} nodes wait" if len(hosts) > 1 else "a node waits"
     return (f"{many} to take the place of a lost one: {', '.join(hosts[:8])}",) if hosts else ()
 
@@ -333,11 +342,13 @@ def supervise(  # noqa: PLR0917 - the stages' values
     further: Again | None,
     card: Run,
     phases: Phases,
+    first: tuple[int, ...],
 ) -> int:
     """Layout "agent": start this node's workers, watch them to the end of the job, and tell how it went."""
     own, hosts = meeting.membership.rank, tuple(facts.host for facts in meeting.membership.facts)
-    specs = crew(plan, own, env, options) if own < len(plan.nodes) else ()
-    if own == 0:
+    place = first.index(own) if own in first else len(plan.nodes)
+    specs = crew(plan, place, env, options) if own in first else ()
+    if place == 0:
         show(plan, specs, options)
     star = meeting.star()
     reserved.release()

@@ -51,6 +51,8 @@ class Again:
         plan: the plan of a membership and an attempt's number.
         specs: the workers of a node of a plan.
         doors: opens the way for nodes that come to the running job; None where there is none.
+        starters: agents whose nodes take part in the first attempt; () = as many as that has nodes, from the first on.
+        unfit: those whose nodes never do.
         welcome: what this agent was told when it came to the running job; None if it was there from the beginning.
     """
 
@@ -64,6 +66,8 @@ class Again:
     """With how many nodes."""
     doors: Doors | None = None
     welcome: Welcome | None = None
+    starters: tuple[int, ...] = ()
+    unfit: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,8 @@ class Attempts:
         self._reception = reception(again, desk)
         if again and again.welcome:
             self.members = again.welcome.members
+        elif again and again.starters:
+            self.members = again.starters
 
     @property
     def due(self) -> float:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Result = tuple[Hub, tuple[Action, ...]]
 
-EXPELLED = "a worker failed there"
+EXPELLED = "it was not fit, or a worker failed there"
 PREPARE_S = 30.0
 """How long nodes may take to hold ports and make the plan."""
 

@@ -99,7 +99,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
             aside.end_s = lambda: notice.end_s
             bad = bad_nodes(plan, known, options, aside, selector, crew)
             desk = Desk(crew, console, silence, aside, journal, progress, selector, bad, known)
-            first = Made(plan, own_node if own_node < len(plan.nodes) else NO_PLACE, specs)
+            first = Made(plan, place_of(own_node, plan, again), specs)
             attempts = Attempts(first, own_node, again, desk, env)
             aside.attend(crew, selector, {**base_env, MARK: mark}, devices, console)
             try:
@@ -132,13 +132,26 @@ def first_state(  # noqa: PLR0917 - what it is made from
 ) -> supervisor.State:
     """The supervisor of agent `made.place` of `size`, whose first workers, if it has any, have just been started."""
     services = frozenset(spec.rank for spec in made.specs if spec.service)
+    members, unfit = starters(made.plan, again), again.unfit if again else frozenset()
+    clients = frozenset(members[node] for node in clients_of(made.plan))
     limit_at = time.monotonic() + (options.time_limit_s or inf)
-    grace_s, clients, hang_s = options.grace_s, clients_of(made.plan), options.hang_timeout_s or inf
+    grace_s, hang_s = options.grace_s, options.hang_timeout_s or inf
     fence_s = FENCE_BEATS * Pulse.for_size(size).interval_s
     policy = replace(again.policy, fence_s=fence_s) if again else None
     state = supervisor.start(made.place, tuple(hosts), ranks, grace_s, services, clients, limit_at, hang_s, policy)
-    state = with_welcome(supervisor.with_members(state, len(made.plan.nodes)), again)
+    state = with_welcome(supervisor.with_members(state, members, unfit), again)
     return supervisor.with_wishes(state, options.warn_before_end_s, options.warn_signal, options.stop_signal)
+
+
+def starters(plan: Plan, again: Again | None) -> tuple[int, ...]:
+    """Agents whose nodes take part in the first attempt, in the order of its plan."""
+    return (again.starters if again else ()) or tuple(range(len(plan.nodes)))
+
+
+def place_of(own: int, plan: Plan, again: Again | None) -> int:
+    """This agent's place in the first plan."""
+    members = starters(plan, again)
+    return members.index(own) if own in members and not (again and again.welcome) else NO_PLACE
 
 
 def with_welcome(state: supervisor.State, again: Again | None) -> supervisor.State:

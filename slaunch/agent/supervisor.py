@@ -60,13 +60,14 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     return State(node, hub) if index == HUB else State(node, successor=hub)
 
 
-def with_members(state: State, number: int) -> State:
-    """The agent of a job in which only the first `number` nodes take part at first; the others wait."""
-    everyone = state.node.agents
-    members, rest = everyone[:number], frozenset(everyone[number:])
+def with_members(state: State, members: tuple[int, ...], unfit: frozenset[int] = frozenset()) -> State:
+    """The agent of a job in which only these nodes take part at first; the others wait, those that are unfit for ever."""
+    rest = frozenset(state.node.agents).difference(members)
 
     def having(hub: Hub | None) -> Hub | None:
-        return hub and replace(hub, members=members, seats=members, pending=frozenset(members), standby=rest)
+        return hub and replace(
+            hub, members=members, seats=members, pending=frozenset(members), standby=rest, expelled=unfit
+        )
 
     node = replace(state.node, members=members)
     if node.index in rest:

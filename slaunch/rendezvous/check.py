@@ -14,11 +14,12 @@ CLOCK_S = 5.0
 """Clocks that differ by more are worth a warning."""
 
 
-def check_cards(cards: Sequence[Card]) -> list[str]:
+def check_cards(cards: Sequence[Card], least: int = 0) -> list[str]:
     """Compare what all tasks have shown.
 
     Args:
         cards: in the order of the ranks under which they came.
+        least: how many nodes without local errors are enough; 0 = all.
 
     Returns:
         Warnings, one line each.
@@ -27,7 +28,9 @@ def check_cards(cards: Sequence[Card]) -> list[str]:
         AgreementError: the tasks are not parts of one job as they should be.
         SlaunchError: some of the nodes have local errors; raised as the class of the first of them.
     """
-    raise_problems([card.facts for card in cards])
+    left_out = [card for card in cards if card.facts.problems]
+    if len(cards) - len(left_out) < (least or len(cards)):
+        raise_problems([card.facts for card in cards])
     odd = [f"{name(card)} came as task {rank}" for rank, card in enumerate(cards) if card.rank != rank]
     odd += differences("number of tasks", [card.size for card in cards], cards)
     odd += differences("node list", [card.nodes for card in cards], cards, show=False)
@@ -38,7 +41,7 @@ def check_cards(cards: Sequence[Card]) -> list[str]:
             "; ".join(odd),
             "make code, options and environment equal on all nodes (same path, same file, same slaunch)",
         )
-    return warnings(cards)
+    return [*(f"{name(card)} is left out: {card.facts.problems[0].seen}" for card in left_out), *warnings(cards)]
 
 
 def read_cards(parts: Sequence[bytes]) -> list[Card]:

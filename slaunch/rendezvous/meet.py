@@ -236,9 +236,16 @@ def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: fl
     return cards, gatherer.secret or cards[0].secret
 
 
+def enough(cards: list[Card], options: Options) -> int:
+    """How many nodes without local errors are enough; 0 = all. A machine with several tasks has no agent that could wait."""
+    alone = len({card.facts.machine for card in cards}) == len(cards)
+    least, most = options.nnodes
+    return least if alone and options.elastic and least < most else 0
+
+
 def check(cards: list[Card], ground: Ground) -> None:
     """The tasks must belong together; smaller differences are said."""
     from slaunch.rendezvous.check import check_cards
 
-    for line in check_cards(cards):
+    for line in check_cards(cards, enough(cards, ground.options)):
         ground.say(f"warning: {line}")

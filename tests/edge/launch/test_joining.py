@@ -45,10 +45,10 @@ class Agents:
         self.call = [sys.executable, "-m", "slaunch", "--scheduler", "plain", "--master", master, "--nnodes", nodes]
         self.call += ["--nproc-per-node", "1", "--max-restarts", "5", "--job-id", f"join{os.getpid()}", "--log-dir", "logs"]
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, **more: str) -> subprocess.Popen[bytes]:
         number = len(self.started)
         with open(self.place / f"out.{number}", "wb") as out:
-            env = {**CLEAN, "PLACE": str(self.place), "SLAUNCH_SECRET": "a secret of sixteen letters or more"}
+            env = {**CLEAN, "PLACE": str(self.place), "SLAUNCH_SECRET": "a secret of sixteen letters or more", **more}
             argv = [*self.call, "-c", WORKER]
             agent = subprocess.Popen(argv, cwd=self.place, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         self.started.append(agent)
@@ -244,3 +244,17 @@ def test_w20_a_hub_whose_entry_another_job_has_ends_its_job(server: Server, monk
         assert server.client.replace("/slaunch/job/server", there, '{"nonce": "theirs", "reign": 0}', "0")
 
     assert "another entry" in watched(server, monkeypatch, take)
+
+
+def test_a_node_that_is_not_fit_at_the_start_is_left_out(agents: Callable[[str, str], Agents]) -> None:
+    """The first one: its agent leads all the same. Its list of devices is wrong; three nodes are there, and two are enough."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        job = agents(f"127.0.0.1:{probe.getsockname()[1]}", "2:3")
+    job.start(CUDA_VISIBLE_DEVICES="0,0")
+    until(lambda: "waiting for" in job.said(), job.said)
+    job.start()
+    job.start()
+    job.up(0, 2)
+    assert job.end() == [0, 0, 0], job.said()
+    assert "is left out: CUDA_VISIBLE_DEVICES=0,0 names 0 twice" in job.said()
+    assert "2 workers on 2 nodes ended well" in job.said()
