@@ -24,7 +24,7 @@ def test_f246_f248_f266_f269_f270_f271_f272_f273_f323_f326_p70_p104_w27_w29_w58_
     cluster: Cluster, tmp_path: Path
 ) -> None:
     """26 settings; trials lack memory, hang and crash, the tuner is killed, the job requeued, a node dies."""
-    search = Search(cluster, (BEST, SHARDED, REPLICATED), {"warmup_time": 10, "max_time_per_task": 200})
+    search = Search(cluster, (BEST, SHARDED, REPLICATED), {"warmup_time": 7, "max_time_per_task": 200})
     search.run(timeout=400)
     search.check()
     results = search.results()
