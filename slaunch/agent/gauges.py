@@ -94,9 +94,12 @@ class Gauges:
         if self._sampling is not None:
             self._sampling.started(worker.pid, worker.spec.rank)
 
-    def on_devices(self) -> Mapping[int, int]:
-        """The most device memory that each worker has held so far, by rank."""
-        return self._sampling.peaks if self._sampling is not None else {}
+    def on_devices(self, rank: int) -> tuple[int, int, int]:
+        """Of a worker's devices: bytes of memory that it holds, the most that it has held, percent of use; -1 = not known."""
+        if self._sampling is None:
+            return -1, 0, -1
+        held, percent = self._sampling.now.get(rank, (-1, -1))
+        return held, self._sampling.peaks.get(rank, 0), percent
 
     def peaks(self, host: str) -> tuple[Peak, ...]:
         """The most memory that each worker has held; of those that have ended."""

@@ -14,6 +14,8 @@ PER_WORKER = (
     ("cpus", "slaunch_worker_cpus", "gauge", "CPUs that the worker's processes use"),
     ("host_bytes", "slaunch_worker_memory_bytes", "gauge", "Memory of the worker's processes"),
     ("device_bytes", "slaunch_worker_device_memory_peak_bytes", "gauge", "Most device memory that the worker has held"),
+    ("device_now_bytes", "slaunch_worker_device_memory_bytes", "gauge", "Device memory that the worker holds"),
+    ("device_percent", "slaunch_worker_device_utilization_percent", "gauge", "How busy the worker's devices are"),
     ("out_bytes", "slaunch_worker_output_bytes_total", "counter", "Output of the worker in this attempt"),
     ("out_lines", "slaunch_worker_output_lines_total", "counter", "Lines of output of the worker in this attempt"),
     ("silent_s", "slaunch_worker_silent_seconds", "gauge", "Time since the worker's last output"),

@@ -39,7 +39,7 @@ class Scene:
         hosts: host names by agent; there may come more.
         tell: takes a line for the user.
         workers: the node's.
-        on_devices: the most device memory of each rank so far.
+        on_devices: tells of a rank's devices, as `Gauges.on_devices`.
         selector: of the agent's loop.
     """
 
@@ -53,7 +53,7 @@ class Scene:
     hosts: Callable[[], Sequence[str]]
     tell: Callable[[str], None]
     workers: Callable[[], Iterable[Worker]]
-    on_devices: Callable[[], Mapping[int, int]]
+    on_devices: Callable[[int], tuple[int, int, int]]
     selector: selectors.BaseSelector
 
 

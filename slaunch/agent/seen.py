@@ -15,6 +15,7 @@ class Sight:
         cpus: CPUs in use since the last look, of all its processes.
         host_bytes: memory of all its processes; shared pages count in each of them.
         device_bytes: the most memory of its devices that it has held so far; 0 = not known.
+        device_now_bytes, device_percent: what it holds now, and how busy they are; -1 = not known.
         out_bytes, out_lines: its output in this attempt; lines -1 = not counted.
         silent_s: seconds since its last output.
         last: the last line of it.
@@ -28,6 +29,8 @@ class Sight:
     cpus: float = 0.0
     host_bytes: int = 0
     device_bytes: int = 0
+    device_now_bytes: int = -1
+    device_percent: int = -1
     out_bytes: int = 0
     out_lines: int = -1
     silent_s: float = 0.0

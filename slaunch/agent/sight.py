@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from slaunch.agent.crew import Worker
 from slaunch.agent.follow import Follower
@@ -37,12 +37,12 @@ class Looker:
 
     Args:
         workers: the node's.
-        on_devices: the most device memory of each rank so far.
+        on_devices: tells of a rank's devices, as `Gauges.on_devices`.
         count: count lines, too; it reads all output once more.
     """
 
     def __init__(
-        self, workers: Callable[[], Iterable[Worker]], on_devices: Callable[[], Mapping[int, int]], count: bool = False
+        self, workers: Callable[[], Iterable[Worker]], on_devices: Callable[[int], tuple[int, int, int]], count: bool = False
     ) -> None:
         self._workers = workers
         self._on_devices = on_devices
@@ -52,8 +52,7 @@ class Looker:
 
     def look(self, now: float) -> tuple[Sight, ...]:
         """What each of them does; `now` is monotonic."""
-        held = self._on_devices()
-        return tuple(self._sight(worker, held.get(worker.spec.rank, 0), now) for worker in self._workers())
+        return tuple(self._sight(worker, now) for worker in self._workers())
 
     def renew(self) -> None:
         """Other workers run now."""
@@ -64,13 +63,14 @@ class Looker:
 
     close = renew
 
-    def _sight(self, worker: Worker, device_bytes: int, now: float) -> Sight:
+    def _sight(self, worker: Worker, now: float) -> Sight:
         pids = [] if worker.ended else [worker.pid, *descendants(worker.pid)]
         ticks = sum(map(_ticks, pids))
         trace = self._traces.setdefault(worker.spec.rank, _Trace(ticks, now))
         cpus = max(0.0, (ticks - trace.ticks) / _TICKS / (now - trace.at)) if now > trace.at else 0.0
         trace.ticks, trace.at = ticks, now
         self._add_output(worker, trace)
+        held, most, percent = self._on_devices(worker.spec.rank)
         newest = max((worker.log, worker.err_log), key=_changed_s)
         lines = tail(newest, worker.log_start if newest == worker.log else worker.err_start)
         return Sight(
@@ -81,7 +81,9 @@ class Looker:
             "ended" if worker.ended else STATES.get(_state(worker.pid), "running"),
             round(cpus, 2),
             sum(map(_resident, pids)),
-            device_bytes,
+            most,
+            -1 if worker.ended else held,
+            -1 if worker.ended else percent,
             trace.bytes,
             trace.lines if self._count else -1,
             round(max(0.0, time.time() - _changed_s(newest)), 1),

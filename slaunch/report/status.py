@@ -159,11 +159,19 @@ def _row(node: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[str, ...]:
         worker["state"],
         f"{worker['cpus']:.1f}" if lives else "",
         size(worker["host_bytes"]) if lives else "",
-        size(worker["device_bytes"]) if worker["device_bytes"] else "",
+        devices(worker),
         amount(worker["out_bytes"]),
         duration(worker["silent_s"]) if lives else "",
         printable(worker["last"])[:LAST_CHARS],
     )
+
+
+def devices(worker: Mapping[str, Any]) -> str:
+    """Memory that a worker holds on its devices, and how busy they are; of one that has ended the most that it held."""
+    held, percent = worker.get("device_now_bytes", -1), worker.get("device_percent", -1)
+    if held < 0:
+        return size(worker["device_bytes"]) if worker["device_bytes"] else ""
+    return f"{size(held)} {percent} %" if percent >= 0 else size(held)
 
 
 def amount(count: int) -> str:

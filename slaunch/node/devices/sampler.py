@@ -1,8 +1,9 @@
 """Writes what the devices of a node do, once a second, while its workers run; tells its starter how much memory each worker held.
 
 It is a process of its own, so that a driver that hangs hangs nothing else. Its starter writes a line "PID RANK" for each worker
-that it starts, of whatever attempt, and reads a line "RANK BYTES" whenever a worker holds more device memory than ever before. It
-ends when its standard input does: when its starter closes that, or ends itself.
+that it starts, of whatever attempt. It reads a line "RANK BYTES" whenever a worker holds more device memory than ever before, and
+"now RANK BYTES PERCENT" whenever a worker's memory, or the use of its devices, has changed. The sampler ends when its standard
+input does: when its starter closes that, or ends itself.
 
 Two files. The first has the format of Paddle's `<job>.gpu.log`: the devices, then the processes on them at the start, then
 samples (percent and MiB). The second is a table with a row for each worker's process on each device at each moment.
@@ -29,8 +30,8 @@ MIB = 1 << 20
 STRANGER = -1
 """Rank of a process that is no worker's."""
 LONGEST_WAIT_ROUNDS = 60
-NO_METER = "none"
-"""What the starter reads where no driver answers."""
+NOW, NO_METER = "now", "none"
+"""What the starter reads in front of a present state, and where no driver answers."""
 DEVICES = "index,uuid,driver_version,name,gpu_serial,display_active,display_mode"
 PROCESSES = "pid,process_name,gpu_uuid,gpu_name,used_memory"
 SAMPLES = "index,utilization_gpu,memory_total,memory_used,memory_free,timestamp"
@@ -93,6 +94,7 @@ class Sampler:
         self._silent: dict[int, tuple[int, int]] = {}
         self.workers: dict[int, int] = {}
         self.peaks: dict[int, int] = {}
+        self._now: dict[int, tuple[int, int]] = {}
 
     def run(self, stop: int) -> None:
         """Sample until descriptor `stop` ends."""
@@ -137,6 +139,7 @@ class Sampler:
         """One sample of each device into both files, and the peaks that have grown to the starter."""
         now = time.time()
         held: dict[int, int] = {}
+        busy: dict[int, list[int]] = {}
         self._round += 1
         self._meter.begin()
         for device in self._order.devices:
@@ -146,11 +149,13 @@ class Sampler:
             ranks = [rank_of(use.pid, self.workers) for use in sample.uses]
             for rank, use in zip(ranks, sample.uses, strict=True):
                 held[rank] = held.get(rank, 0) + use.bytes
+                busy.setdefault(rank, []).append(sample.percent)
             log.write(f"{sample_row(device, sample, now)}\n")
             table.writelines(f"{row}\n" for row in table_rows(device, sample, ranks, now))
         log.flush()
         table.flush()
         self._tell_peaks(held)
+        self._tell_now({rank: (held[rank], round(sum(used) / len(used))) for rank, used in busy.items() if rank != STRANGER})
 
     def _ask(self, device: Device) -> Sample | None:
         """A sample; a device that does not answer is asked again after one round, two, four …"""
@@ -167,6 +172,15 @@ class Sampler:
         self.peaks.update(grown)
         self._tell.writelines(f"{rank} {count}\n" for rank, count in grown.items())
         self._tell.flush()
+
+
+    def _tell_now(self, now: dict[int, tuple[int, int]]) -> None:
+        """What has changed since the last time; of a worker that holds nothing any more, that too."""
+        gone = {rank: (0, UNKNOWN) for rank in self._now if rank not in now}
+        changed = {rank: state for rank, state in {**now, **gone}.items() if self._now.get(rank) != state}
+        self._tell.writelines(f"{NOW} {rank} {count} {used}\n" for rank, (count, used) in changed.items())
+        self._tell.flush()
+        self._now = now
 
 
 def sample_row(device: Device, sample: Sample, now: float) -> str:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 
-from slaunch.node.devices.sampler import NO_METER, Order
+from slaunch.node.devices.sampler import NO_METER, NOW, Order
 
 
 class Sampling:
@@ -17,6 +17,7 @@ class Sampling:
         pid: its process id.
         descriptor: readable when it has told something, or has ended.
         peaks: the most bytes of device memory that each worker has held, by rank.
+        now: bytes of device memory that each worker holds, and percent of use of its devices (-1 = not known), by rank.
         answered: no driver has refused.
     """
 
@@ -27,6 +28,7 @@ class Sampling:
         os.set_blocking(self._outer, False)
         os.set_blocking(self.descriptor, False)
         self.peaks: dict[int, int] = {}
+        self.now: dict[int, tuple[int, int]] = {}
         self.answered = True
         self._rest = b""
         argv = order.command()
@@ -58,12 +60,17 @@ class Sampling:
             return True
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            if line == NO_METER.encode():
-                self.answered = False
-                continue
-            rank, count = line.split()
-            self.peaks[int(rank)] = int(count)
+            self._take(line.decode().split())
         return bool(data)
+
+    def _take(self, words: list[str]) -> None:
+        match words:
+            case [word] if word == NO_METER:
+                self.answered = False
+            case [word, rank, count, percent] if word == NOW:
+                self.now[int(rank)] = (int(count), int(percent))
+            case [rank, count]:
+                self.peaks[int(rank)] = int(count)
 
     def stop(self) -> None:
         """Let it end."""

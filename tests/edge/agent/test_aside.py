@@ -86,6 +86,7 @@ def test_samples_that_were_asked_for_and_cannot_be_are_told_once(tmp_path: Path,
 def test_f11_f146_f148_w10_devices_are_sampled_and_peaks_reported(tmp_path: Path, driver: dict[str, Any]) -> None:
     with Job(tmp_path, [[shell(f"echo $$ >{tmp_path}/held; {UNTIL_TOLD.format(tmp_path)}")]], **driver) as job:
         wait_for(lambda: seen(job, 0), "a sample with the worker's memory")
+        wait_for(lambda: f'"device_now_bytes":{HELD},"device_percent":97' in job.text("logs/status.json"), "the state with it")
         (tmp_path / "stop").touch()
         assert job.wait() == [0]
         assert job.report()["peaks"][0]["device_bytes"] == HELD

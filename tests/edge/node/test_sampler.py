@@ -85,7 +85,7 @@ def test_f149_w10_the_table_has_a_row_for_each_process_and_the_starter_is_told_o
         ("97", "398", "64"),
     ]
     assert float(rows[-1]["time_s"]) > float(rows[0]["time_s"])
-    assert (tmp_path / "peaks").read_text() == "5 21470642176\n"
+    assert (tmp_path / "peaks").read_text() == "5 21470642176\nnow 5 21470642176 97\n", "what does not change is told once"
 
 
 def test_f148_w59_a_restart_goes_on_with_the_files_that_are_there(tmp_path):
@@ -145,7 +145,7 @@ def test_f150_w59_amd_s_gpus_with_their_real_memory_and_processes(tmp_path, amd)
     assert parts(order.log)[2][1].startswith("4,42,65520,1024,64496,")
     row = table_of(order)[0]
     assert (row["power_w"], row["temperature_c"], row["rank"], row["process_memory_mib"]) == ("305", "47", "2", "512")
-    assert (tmp_path / "peaks").read_text() == f"2 {1 << 29}\n"
+    assert (tmp_path / "peaks").read_text() == f"2 {1 << 29}\nnow 2 {1 << 29} 42\n"
 
 
 def tool(tmp_path, name, output, code=0):
@@ -257,6 +257,10 @@ def test_w10_w59_workers_of_any_attempt_are_told_and_their_peaks_read(tmp_path):
             select.select([running.descriptor], [], [], 1)
             running.read()
         assert running.peaks == {6: 21470642176}
+        while not running.now and time.monotonic() < deadline:
+            select.select([running.descriptor], [], [], 1)
+            running.read()
+        assert running.now == {6: (21470642176, 97)}
     finally:
         running.close()
 

@@ -13,7 +13,7 @@ SAMPLE = re.compile(r'^[a-z_]+\{[a-z_]+="(?:[^"\\\n]|\\["\\n])*"(?:,[a-z_]+="(?:
 
 def board() -> Board:
     made = Board('my "job"\\', "12.0", lambda: ("n1", "n2"), 3, 5.0, 1000.0)
-    made.hear(0, Heard(10.0, 0, (Sight(0, 0, "worker", 77, "running", 1.5, 3 << 30, 0, 100, -1, 2.0, "step 1"),)))
+    made.hear(0, Heard(10.0, 0, (Sight(0, 0, "worker", 77, "running", 1.5, 3 << 30, 0, -1, -1, 100, -1, 2.0, "step 1"),)))
     return made
 
 

@@ -23,7 +23,8 @@ def run_in(folder: Path, state: dict[str, Any] | None = None, report: dict[str, 
 
 def state(**changes: Any) -> dict[str, Any]:
     worker = {
-        "rank": 0, "state": "running", "cpus": 3.95, "host_bytes": 2 << 30, "device_bytes": 40 << 30, "out_bytes": 5,
+        "rank": 0, "state": "running", "cpus": 3.95, "host_bytes": 2 << 30, "out_bytes": 5,
+        "device_bytes": 40 << 30, "device_now_bytes": 20 << 30, "device_percent": 97,
         "silent_s": 0.5, "last": "loss 1.5\x1b[2J",
     }  # fmt: skip
     return {
@@ -43,7 +44,7 @@ def test_a_running_job(tmp_path: Path) -> None:
     assert second == f"2 workers on 1 node; logs in {tmp_path}", "after a restart, those that are there"
     assert "1 running, 1 stopped" in rest
     assert "nothing heard of n2" in rest
-    assert "n1       0  running   4.0  2.0 GiB  40.0 GiB     5 B  0.50 s  loss 1.5·[2J" in text
+    assert "n1       0  running   4.0  2.0 GiB  20.0 GiB 97 %     5 B  0.50 s  loss 1.5·[2J" in text
 
 
 def test_a_job_that_was_killed_or_whose_disk_hangs(tmp_path: Path) -> None:
