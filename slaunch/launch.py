@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from typing import NoReturn
 
 from slaunch.agent.attempts import Again
 from slaunch.agent.memory import Memory
+from slaunch.agent.node_side import SAVE_SIGNALS
 from slaunch.agent.phases import Phases, began
 from slaunch.agent.policy import active_of, is_elastic, policy_of, restarts
 from slaunch.agent.run import run
@@ -113,6 +115,7 @@ def start_step(shell: Shell, options: Options, env: Mapping[str, str], args: Seq
 
 def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phases) -> int:
     """Look at this machine and take part in the job, from its beginning or in the middle of it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SAVE_SIGNALS)  # a request to save waits until there are workers
     for line in remarks(options):
         say(task, line)
     if options.requeue and not slurm_job(env):
@@ -423,6 +426,7 @@ def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoRe
         set_policy(spec.memory_policy, spec.memory)
     reserved.release()
     sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SAVE_SIGNALS)
     try:
         os.execvpe(spec.argv[0], spec.argv, {**inherited, **spec.set_env, **Memory(across_exec=True).variables(spec.files)})
     except OSError as error:

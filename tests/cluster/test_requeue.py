@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from dataclasses import dataclass, field
 
@@ -112,8 +113,8 @@ OTHER_TASK = """[ $SLURM_ARRAY_TASK_ID -eq 5 ] || {{
 def all_of(cluster: Cluster) -> dict[str, Run]:
     near = "-N2", NEAR
     runs = [
-        Run(cluster, "usr2", batch(), (*near, "--time=1", "--signal=USR2@50")),
-        Run(cluster, "b_usr1", batch(), (*near, "--time=1", "--signal=B:USR1@50")),
+        Run(cluster, "usr2", batch(), (*near, "--time=1", "--signal=USR2@20")),
+        Run(cluster, "b_usr1", batch(), (*near, "--time=1", "--signal=B:USR1@20")),
         Run(cluster, "warned", step(more="--warn-before-end 50 --warn-signal none"), (*near, "--time=1")),
         Run(cluster, "limit", step(), (*near, "--time=10")),
         Run(cluster, "requeued", batch(), (*near, "--time=10")),
@@ -261,3 +262,30 @@ def test_p87_a_program_that_fails_goes_back_as_often_as_asked_for(runs: dict[str
     assert len(run.numbers("runs.0")) == 2
     assert run.ledger() == {"failure": 1}
     assert "queue:  no requeue: all 1 after a failure are used up" in run.read("out")
+
+
+def test_p80_a_request_to_save_that_comes_while_the_nodes_meet_waits_for_the_workers(cluster: Cluster) -> None:
+    folder = folder_in(cluster.scratch)
+    late = f"if [ $SLURM_PROCID = 1 ]; then until [ -e {folder}/go ]; do sleep 0.1; done; fi; exec "
+    slaunch = f"slaunch --nproc-per-node 1 --rendezvous slurm --log-dir {folder}/logs {TRAINING} {folder}"
+    process = cluster.start(["srun", "-N2", "--ntasks-per-node=1", "bash", "-c", late + slaunch], env={"PLACE": folder})
+
+    def meets() -> list[int]:
+        """The first agent, once it holds such signals back."""
+        here = [p.pid for p in cluster.processes(f"PLACE={folder}") if p.node == "n1" and "--rendezvous" in p.argv]
+        return [pid for pid in here if blocks(pid, signal.SIGUSR2)]
+
+    cluster.wait_until(meets, 60, lambda: str(cluster.processes()))
+    os.kill(meets()[0], signal.SIGUSR2)
+    with open(f"{folder}/go", "w"):
+        pass
+    done = cluster.wait(process, 60)
+    assert done.returncode == 0, done.stderr
+    assert "asked:  to save by SIGUSR2, which arrived on n1" in done.stderr
+    assert [os.path.exists(f"{folder}/saved.{rank}") for rank in range(2)] == [True, True]
+
+
+def blocks(pid: int, number: int) -> bool:
+    with open(f"/proc/{pid}/status") as file:
+        masks = dict(line.split(":", 1) for line in file)
+    return bool(int(masks["SigBlk"], 16) >> (number - 1) & 1)
