@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from support.stars import LOCAL, SECRET, Loop, make_star
+from support.stars import LOCAL, SECRET, Loop, connect, make_star
 
 from slaunch.channel.listen import listen
 from slaunch.channel.star import Headless, Item, Lost, Message, Pulse, Succeeded
@@ -133,3 +133,18 @@ def test_who_has_left_the_job_is_not_waited_for(court):
     job.loop.run(lambda: job.settled(2, 3))
     assert job.reigns(3) == [Succeeded(2)]
     assert not any(isinstance(item, Lost) and item.index == 1 for item in job.of(2))
+
+
+def test_strangers_that_wait_at_the_next_door_keep_nobody_out(court):
+    """A port scanner, and one that sends garbage, came while the first hub lived."""
+    job = court(3)
+    port = job.all[1]._line.targets[1][0][1]
+    strangers = [connect(port) for _ in range(20)]
+    for stranger in strangers[::2]:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    job.kill(0)
+    job.loop.run(lambda: job.settled(1, 2))
+    assert job.reigns(2) == [Succeeded(1)]
+    job.loop.run(lambda: len(job.all[1].notices) >= 10)
+    for stranger in strangers:
+        stranger.close()
