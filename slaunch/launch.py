@@ -165,6 +165,8 @@ def begin(  # noqa: PLR0917 - the stages' values
                 say(task, "note: --spares: no effect, tasks are workers; start one task on each node")
             if options.max_restarts:
                 say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
+            if unwatched := saving_wishes(options):
+                say(task, f"note: {', '.join(unwatched)}: no effect, nobody watches tasks that are workers")
             if unheard := logging_wishes(options):
                 say(task, f"note: {', '.join(unheard)}: no effect, tasks are workers, whose output is the launcher's")
             meeting.close()
@@ -188,6 +190,12 @@ def copies(task: Task, plan: Plan, meeting: Meeting, options: Options) -> Place 
     from slaunch.staging import staged
 
     return staged(task, plan, meeting, options, lambda line: say(task, line))
+
+
+def saving_wishes(options: Options) -> tuple[str, ...]:
+    """Options on the end of the job's time that need an agent."""
+    wishes = {"--warn-before-end": options.warn_before_end_s, "--requeue": options.requeue}
+    return tuple(name for name, wish in wishes.items() if wish)
 
 
 def logging_wishes(options: Options) -> list[str]:

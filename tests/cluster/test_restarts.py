@@ -252,6 +252,8 @@ def test_a_node_that_is_cut_off_ends_its_workers_before_the_others_go_on(cluster
 
 
 def test_where_nobody_watches_the_workers_a_note_says_so(cluster: Cluster) -> None:
-    done = cluster.srun("-N2", "--ntasks-per-node=2", "slaunch", "--max-restarts", "3", "-c", "pass")
+    wishes = "--max-restarts", "3", "--requeue", "yes", "--warn-before-end", "60"
+    done = cluster.srun("-N2", "--ntasks-per-node=2", "slaunch", *wishes, "-c", "pass")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("--warn-before-end, --requeue: no effect, nobody watches tasks that are workers") == 1
     assert done.stderr.count("--max-restarts: no effect, nobody watches tasks that are workers") == 1
