@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.cluster import Cluster
 
-LAYERS = ("unit", "edge", "mpi", "cluster", "framework", "chaos")
+LAYERS = ("unit", "edge", "mpi", "cluster", "framework", "pythons")
 HERE = os.path.dirname(os.path.abspath(__file__))
 CI = bool(os.environ.get("CI"))
 

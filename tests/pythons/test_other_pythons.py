@@ -1,0 +1,27 @@
+"""The unit tests in the other supported versions of Python, those for which `tests/run` has made an environment."""
+
+import glob
+import os
+import subprocess
+
+import pytest
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ENVIRONMENTS = sorted(glob.glob(f"{CHECKOUT}/.venv-py3*"))
+LIMIT_S = 900
+
+
+@pytest.mark.timeout(LIMIT_S + 60)
+@pytest.mark.parametrize("folder", ENVIRONMENTS, ids=os.path.basename)
+def test_unit_tests_pass(folder: str) -> None:
+    done = subprocess.run(
+        [f"{folder}/bin/python", "-m", "pytest", "--layers", "unit", "-q", "-p", "no:cacheprovider", "tests/unit"],
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout.splitlines()[-1]
