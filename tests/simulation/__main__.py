@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from collections import Counter
@@ -21,7 +22,9 @@ def main(args: list[str]) -> int:
         found = pool.map(play_seed, range(first, first + lives), chunksize=50)
         broken = [(first + at, why) for at, why in enumerate(found) if why]
     took = time.monotonic() - begun
-    print(f"{lives} lives in {took:.1f} s on {os.cpu_count()} CPUs; {len(broken)} broke a law")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = f"{os.cpu_count()} CPUs, {used.ru_utime + used.ru_stime:.0f} s of CPU time"
+    print(f"{lives} lives in {took:.1f} s on {cpu}; {len(broken)} broke a law")
     for why, count in Counter(why.partition(" s: ")[2] or why for _, why in broken).most_common(12):
         print(f"{count:6} {why[:150]}")
     for seed, why in broken[:20]:
