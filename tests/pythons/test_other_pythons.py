@@ -25,3 +25,7 @@ def test_unit_tests_pass(folder: str) -> None:
     )
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout.splitlines()[-1]
+
+
+if not ENVIRONMENTS:  # a machine with one Python: nothing to test, rather than something skipped
+    del test_unit_tests_pass
