@@ -83,6 +83,7 @@ def parse(args: Sequence[str], env: Mapping[str, str]) -> Asked:
         texts(own.get("submit:sbatch")),
         str(own.get("submit:gpu-form", "auto")),
         str(own.get("submit:gpu-type", "")),
+        program.target if program and program.kind == "script" and program.target not in (*DIALECTS, "tune") else "",
     )
     follow = bool(own.get("submit:follow"))
     return Asked(

@@ -16,7 +16,7 @@ from slaunch.slurm.records import Record, past
 from slaunch.submit.follow import Follower, Way, code_of
 from slaunch.submit.gpus import Site, hint, read_site
 from slaunch.submit.script import GPUS, own_folder, script_of
-from slaunch.submit.send import check, remember, submit
+from slaunch.submit.send import Answer, check, remember, submit
 from slaunch.submit.tail import Tail
 from slaunch.submit.values import Request, Submitted
 
@@ -51,8 +51,9 @@ def dry_run(request: Request, command: Sequence[str], env: Mapping[str, str]) ->
         answer = check(script, request.extra, env)
     except MissingToolError:
         say("not checked: no sbatch here")
-        return 0
-    say(answer.text.removeprefix("sbatch: ") or "sbatch would take it")
+        answer = Answer("")
+    else:
+        say(answer.text.removeprefix("sbatch: ") or "sbatch would take it")
     advise(request, answer.note)
     return 0
 
@@ -93,9 +94,20 @@ def places(job: Submitted, options: Mapping[str, str]) -> list[tuple[str, str]]:
 def advise(request: Request, note: str) -> None:
     """What the user may not have meant."""
     wanted = request.components[0].get(GPUS, "")
-    types = hint(wanted, request.components[0].get("partition", ""), ask_site()) if wanted and not request.gpu_type else ""
-    for line in filter(None, (note, types)):
+    types = hint(wanted, request.components[0].get("partition", ""), any_site()) if wanted and not request.gpu_type else ""
+    for line in filter(None, (unseen(request), note, types)):
         say(f"note: {line}")
+
+
+def unseen(request: Request) -> str:
+    """That the program is not to be seen from here, which may be a slip, or right: nodes may have other files; "" if it is."""
+    from shutil import which
+
+    name = request.program
+    path = os.path.join(request.components[0].get("chdir", ""), name)
+    if not name or os.path.exists(path) or which(name):
+        return ""
+    return f"there is no {name} in {os.path.abspath(os.path.dirname(path))}, seen from here"
 
 
 def follow(  # noqa: PLR0917 - a job, and how to follow it

@@ -22,6 +22,7 @@ class Request:
         extra: further words for sbatch itself.
         gpu_form: how this site asks for GPUs: "auto" (found out), "gpus-per-node" or "gres".
         gpu_type: the type of GPU that this site wants to have named where the user does not; "" = none.
+        program: the script or executable that slaunch starts, as the user wrote it; "" = none that is a file.
     """
 
     components: tuple[Mapping[str, str], ...]
@@ -33,6 +34,7 @@ class Request:
     extra: tuple[str, ...] = ()
     gpu_form: str = "auto"
     gpu_type: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support.cluster import CHECKOUT
 
 from slaunch.agent.values import Ended, Failure, Lost, Peak, RunReport, Verdict
 from slaunch.report.json import write_json
@@ -15,7 +15,7 @@ from slaunch.report.revive import read_report
 from slaunch.submit.send import recall, remember
 from slaunch.submit.values import Submitted
 
-SLAUNCH = f"{CHECKOUT}/.venv/bin/slaunch"
+SLAUNCH = f"{os.path.dirname(sys.executable)}/slaunch"
 
 
 def run(*args: str, cwd: Path, stdout: int = subprocess.PIPE, **env: str) -> subprocess.CompletedProcess[str]:
@@ -39,6 +39,7 @@ def test_a_dry_run_prints_a_script_that_bash_understands(tmp_path: Path) -> None
     assert "\033" not in done.stdout
     assert "#SBATCH --gpus-per-node=4\n" in done.stdout
     assert "not checked: no sbatch here" in done.stderr
+    assert f"note: there is no train.py in {tmp_path}, seen from here\n" in done.stderr
     subprocess.run(["bash", "-n"], input=done.stdout, text=True, check=True, timeout=10)
     stand_in = "exec() { shift; printf '<%s>' \"$@\"; }\n"
     said = subprocess.run(["bash", "-s"], input=stand_in + done.stdout, text=True, capture_output=True, timeout=10, check=True)
