@@ -20,7 +20,7 @@ from slaunch.agent.seats import number_of
 from slaunch.agent.silence import Silence
 from slaunch.agent.values import Ended, Verdict
 from slaunch.clock import wall_s
-from slaunch.errors import SlaunchError
+from slaunch.errors import RendezvousError, SlaunchError
 from slaunch.frozen import asdict, dataclass, field, replace
 from slaunch.node.health import Health
 from slaunch.node.ports import Reserved
@@ -39,6 +39,12 @@ HEALTH_S = 12.0
 
 
 NO_PLACE = -1
+UNKNOWN = Problem(
+    RendezvousError.exit_code,
+    "make the plan of another attempt",
+    "a node takes part that had come to an earlier hub, which was lost before it could tell this node of it",
+    "start the job again",
+)
 
 
 @dataclass(frozen=True)
@@ -243,6 +249,8 @@ class Attempts:
         assert self._again is not None
         self.members, ports = action.members, action.ports
         known, takes_part = replace(self._again.membership, facts=self._facts), self._own in self.members
+        if max(self.members) >= len(self._facts):
+            return StartFailed(UNKNOWN)
         place = self.members.index(self._own) if takes_part else NO_PLACE
         facts = tuple(replace(known.facts[node], ports=own) for node, own in zip(self.members, ports, strict=True))
         try:

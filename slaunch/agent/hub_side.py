@@ -369,6 +369,8 @@ def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result
 
     If too many are gone this hub may be the one that is cut off, and the others go on soon: then no worker gets any grace.
     """
+    if index >= len(hub.hosts):  # a newcomer of which only an earlier hub knew
+        return hub, ()
     hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index})
     alone = renewal.is_cut_off(hub)
     if index not in hub.pending and not alone:

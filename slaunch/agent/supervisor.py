@@ -106,7 +106,7 @@ def joined(state: State, hub: int, follows: Follows, now: float) -> State:
 
 def wake_at(state: State) -> float:
     """When a `Tick` is due at the latest, monotonic seconds."""
-    if state.hub is None:
+    if state.hub is None or state.hub.decided is not None:
         return state.node.deadline
     limit_at = state.hub.limit_at if state.hub.stop_by == inf else inf
     begin_at = renewal.begin_at(state.hub)

@@ -226,7 +226,9 @@ class Network:
         """Whether one of those before has opened its door by now."""
         for index in search.before:
             other = self.world.agents[index]
-            if agent.search is search and other.door == agent.reign and not other.over and not self.apart(agent, other):
+            known = agent.index < len(other.state.node.hosts)  # else it is a newcomer of which the new hub was not told
+            here = known and not other.over and not self.apart(agent, other)
+            if agent.search is search and other.door == agent.reign and here:
                 self._enter(agent, other)
 
     def _ahead(self, agent: Agent, search: Search, probed: tuple[int, ...], hub: Agent) -> None:

@@ -283,6 +283,9 @@ class World:
         self._law(len(set(members)) == len(members) == len(ports), "ranks are not unique")
         self._law(agent.index in members, "a node that is no member starts workers")
         others = [number for number, count in self.running.items() if count and number != attempt]
+        if others:  # an agent that stands still cannot end its workers
+            able = [each for each in self.agents if each.attempt in others and each.paused_until + 1.0 < self.now]
+            others = [each.attempt for each in able if any(worker.alive for worker in each.workers)]
         self._law(not others, f"workers of attempts {others} run while those of {attempt} start")
         if attempt > self.begun:
             self._law(attempt > self.begun, "epochs do not rise")
