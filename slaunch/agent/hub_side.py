@@ -216,8 +216,10 @@ def standing(hub: Hub, known: Follows) -> Hub:
     """The hub with what a node knows of the last attempt."""
     gone = (hub.gone.union(range(len(hub.hosts))) - frozenset(known.agents) | hub.gone) - {hub.index}
     standby = frozenset((*known.agents, hub.index)).difference(known.members, gone)
+    missing = max(known.agents, default=0) + 1 - len(hub.hosts)  # newcomers of whom only the old hub had told others
     return replace(
         hub,
+        hosts=(*hub.hosts, *("a node that joined",) * missing),
         attempt=known.attempt,
         agents=known.agents,
         members=known.members,
