@@ -15,8 +15,10 @@ from slaunch.allocation.values import Allocation, Task
 from slaunch.channel.listen import listen, listen_somewhere
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.succession import Dynasty, Line
+from slaunch.ending import conclude
 from slaunch.errors import PlanError, SlaunchError, UsageError
 from slaunch.frozen import replace
+from slaunch.making import again, plan_for
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
 from slaunch.plan.staged import folder
@@ -101,15 +103,14 @@ def take_part(  # noqa: PLR0917 - what a launch has by then
     place: Place | None = None,
 ) -> int:
     """As `come_late`, once the hub and this node's copies are there."""
-    from slaunch.launch import again, conclude, plan_for
-
     welcome, star, facts = let_in(found, facts)
     if place is not None:
         place.rename(folder(options, welcome.job))
     membership = Membership(welcome.facts, welcome.index, welcome.attempt, "late", "the job runs already", found.secret)
     members = replace(membership, facts=tuple(welcome.facts[node] for node in welcome.members), rank=0)
     plan = plan_for(members, options, task.allocation, env, welcome.job, welcome.attempt)
-    further = again(plan, membership, facts, options, task.allocation, env)
+    more = doors(facts, membership, options, task.allocation, env)
+    further = again(plan, membership, facts, options, task.allocation, env, more)
     print(f"slaunch: {facts.host} has come to job {welcome.job} as node {welcome.index}, and waits", file=sys.stderr, flush=True)
     hosts = tuple(each.host for each in welcome.facts)
     further = replace(further, welcome=welcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -13,30 +13,26 @@ from slaunch.agent.attempts import Again
 from slaunch.agent.memory import Memory
 from slaunch.agent.node_side import SAVE_SIGNALS
 from slaunch.agent.phases import Phases, began
-from slaunch.agent.policy import active_of, is_elastic, policy_of, restarts
+from slaunch.agent.policy import active_of, is_elastic, restarts
 from slaunch.agent.run import run
-from slaunch.agent.values import RunReport
 from slaunch.allocation.claims import check_met, check_rank, heed
 from slaunch.allocation.components import component_of
 from slaunch.allocation.enclosing import restarts as scheduler_restarts
 from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
-from slaunch.clock import wall_s
+from slaunch.ending import begin_ledger, conclude, ledger
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
 from slaunch.jobs import LOGS, Run
+from slaunch.making import again, card_of, job_name, plan_for
 from slaunch.node.files import problem
-from slaunch.node.health import Health, Subject, scratch
-from slaunch.node.health import look as look_at_health
 from slaunch.node.mempolicy import set_policy
 from slaunch.node.nics import read_listed
-from slaunch.node.ports import Reserved, reserve
+from slaunch.node.ports import Reserved
 from slaunch.node.probe import probe
 from slaunch.node.values import Device, NodeFacts, Problem
 from slaunch.options import Options
-from slaunch.plan.build import build
-from slaunch.plan.commands import commands_of, in_container, interpreter, worker_argv
 from slaunch.plan.modes import find
 from slaunch.plan.notes import notes_of
 from slaunch.plan.parts import here
@@ -45,7 +41,6 @@ from slaunch.plan.values import Plan, WorkerSpec
 from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.meet import Meeting, meet
 from slaunch.rendezvous.values import Membership
-from slaunch.report.reason import with_reason
 from slaunch.selfcall import own_command
 
 TYPE_CHECKING = False
@@ -155,27 +150,16 @@ def begin(  # noqa: PLR0917 - the stages' values
         for note in (*notes_of(plan), *waiting(first, meeting.membership, plan.layout)):
             say(task, f"note: {note}")
         if plan.layout == "task":
-            if options.stage:
-                raise PlanError(
-                    "make copies with --stage",
-                    "several tasks on a node, which become its workers: nobody is left to remove copies",
-                    "start one task on each node (srun --ntasks-per-node=1), or slaunch in the batch script",
-                )
-            if options.spares:
-                say(task, "note: --spares: no effect, tasks are workers; start one task on each node")
-            if options.max_restarts:
-                say(task, "note: --max-restarts: no effect, nobody watches tasks that are workers; start one task on each node")
-            if unwatched := saving_wishes(options):
-                say(task, f"note: {', '.join(unwatched)}: no effect, nobody watches tasks that are workers")
-            if unheard := logging_wishes(options):
-                say(task, f"note: {', '.join(unheard)}: no effect, tasks are workers, whose output is the launcher's")
+            for note in unattended(options):
+                say(task, f"note: {note}")
             meeting.close()
             become(lone(plan, task.slot.rank, env, options), reserved, env)
-        following = again(plan, meeting.membership, facts, options, task.allocation, env)
+        doors = doors_of(facts, meeting.membership, options, task.allocation, env)
+        if doors and meeting.held:  # from the meeting on, nobody else could listen where nodes come
+            doors = partial(where_they_met, doors, meeting.held)
+        following = again(plan, meeting.membership, facts, options, task.allocation, env, doors)
         unfit = frozenset(index for index, each in enumerate(meeting.membership.facts) if each.problems)
         following = replace(following, starters=first, unfit=unfit)
-        if following.doors and meeting.held:  # from the meeting on, nobody else could listen where nodes come
-            following = replace(following, doors=partial(where_they_met, following.doors, meeting.held))
         further = following if restarts(options) or following.policy.new_ports else None
         card = card_of(plan, task.allocation, env)
         with copies(task, plan, meeting, options):
@@ -190,6 +174,45 @@ def copies(task: Task, plan: Plan, meeting: Meeting, options: Options) -> Place 
     from slaunch.staging import staged
 
     return staged(task, plan, meeting, options, lambda line: say(task, line))
+
+
+def where_they_met(doors: Doors, held: Sequence[socket.socket]) -> Way:
+    """How nodes come to this job, at the sockets at which others have come to the meeting."""
+    return replace(doors(), listeners=held)
+
+
+def doors_of(
+    own: NodeFacts, members: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]
+) -> Doors | None:
+    """How nodes come to this job once it runs; None where none can."""
+    if not is_elastic(options):
+        return None
+    from slaunch import late
+
+    return late.doors(own, members, options, allocation, env)
+
+
+def unattended(options: Options) -> tuple[str, ...]:
+    """What is told where tasks become workers, which nobody watches.
+
+    Raises:
+        PlanError: the user wants what only an agent can do.
+    """
+    if options.stage:
+        raise PlanError(
+            "make copies with --stage",
+            "several tasks on a node, which become its workers: nobody is left to remove copies",
+            "start one task on each node (srun --ntasks-per-node=1), or slaunch in the batch script",
+        )
+    each = "start one task on each node"
+    saving, logging = saving_wishes(options), logging_wishes(options)
+    notes = {
+        f"--spares: no effect, tasks are workers; {each}": options.spares,
+        f"--max-restarts: no effect, nobody watches tasks that are workers; {each}": options.max_restarts,
+        f"{', '.join(saving)}: no effect, nobody watches tasks that are workers": saving,
+        f"{', '.join(logging)}: no effect, tasks are workers, whose output is the launcher's": logging,
+    }
+    return tuple(note for note, wished in notes.items() if wished)
 
 
 def saving_wishes(options: Options) -> tuple[str, ...]:
@@ -265,77 +288,6 @@ def waiting(first: Sequence[int], membership: Membership, layout: str) -> tuple[
     return (f"{many} to take the place of a lost one: {', '.join(hosts[:8])}",) if hosts else ()
 
 
-def plan_for(  # noqa: PLR0917 - the stages' values
-    membership: Membership, options: Options, allocation: Allocation, env: Mapping[str, str], job: str = "", attempt: int = 0
-) -> Plan:
-    """The plan of this job, with its name and the place of its logs."""
-    job = job or job_name(options, allocation)
-    if not job:
-        first = membership.facts[0]
-        job = f"{first.host}-{first.pid}"
-    python = interpreter(options, sys.executable)
-    argv = in_container(options, worker_argv(options.program, python, env))
-    log_dir = os.path.abspath(options.log_dir or f"{LOGS}/{job}")
-    return build(membership, options, allocation, argv, job, log_dir, attempt, commands_of(options, python, env))
-
-
-def again(  # noqa: PLR0917 - the stages' values
-    plan: Plan, membership: Membership, own: NodeFacts, options: Options, allocation: Allocation, env: Mapping[str, str]
-) -> Again:
-    """What further attempts are made from: the facts of the meeting, with new ports where the user does not fix them.
-
-    Args:
-        own: what this node knows of itself; names of devices that are long have been replaced in the membership.
-    """
-    wish = find(options.mode).wish(here(options, own.component), own.addresses[0].ip if options.ips else "")
-    fixed = options.start_port or wish.ports
-    return Again(
-        membership,
-        lambda: Reserved(own.ports, ()) if fixed else reserve(len(own.ports), env),
-        lambda members, attempt: plan_for(members, options, allocation, env, plan.job, attempt),
-        lambda made, index: crew(made, index, env, options),
-        health_of(own, plan.log_dir, env) if options.health_check else None,
-        replace(policy_of(options, len(plan.nodes)), new_ports=not fixed),
-        doors_of(own, membership, options, allocation, env),
-    )
-
-
-def where_they_met(doors: Doors, held: Sequence[socket.socket]) -> Way:
-    """How nodes come to this job, at the sockets at which others have come to the meeting."""
-    return replace(doors(), listeners=held)
-
-
-def doors_of(
-    own: NodeFacts, members: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]
-) -> Doors | None:
-    """How nodes come to this job once it runs; None where none can."""
-    if not is_elastic(options):
-        return None
-    from slaunch import late
-
-    return late.doors(own, members, options, allocation, env)
-
-
-def health_of(own: NodeFacts, log_dir: str, env: Mapping[str, str]) -> Callable[[], Health]:
-    """Looks at this node's health."""
-    subject = Subject(own.devices, own.addresses, own.nics, scratch(log_dir, env), own.held)
-    return lambda: look_at_health(subject, env)
-
-
-def job_name(options: Options, allocation: Allocation) -> str:
-    """The user's name for the job, else job and step as the scheduler numbers them, else ""."""
-    return options.job_id or ".".join(part for part in (allocation.job, allocation.step) if part)
-
-
-def card_of(plan: Plan, allocation: Allocation, env: Mapping[str, str]) -> Run:
-    """The run as it is written down where it can be found by its job id."""
-    first = plan.nodes[0]
-    id = ".".join(part for part in (allocation.job, allocation.step) if part) or plan.job
-    cluster = env.get("SLURM_CLUSTER_NAME", "")
-    began_s, size = wall_s(), (len(plan.nodes), plan.world)
-    return Run(id, plan.log_dir, plan.job, cluster, first.host, os.getpid(), began_s, allocation.restarts, *size)
-
-
 def folder_to_check(options: Options, allocation: Allocation) -> str:
     """The log folder as far as it is known before the meeting; "" where tasks are workers and their output is the launcher's."""
     if any(count > 1 for count in allocation.tasks_per_node):
@@ -370,46 +322,6 @@ def supervise(  # noqa: PLR0917 - the stages' values
     return conclude(report, options, env, job, restarts) if report.speaks else report.code
 
 
-def conclude(report: RunReport, options: Options, env: Mapping[str, str], job: str, restarts: int) -> int:
-    """Tell how the job ended, and have it put back into the queue if the user wants that; the exit code.
-
-    Args:
-        report: the run.
-        options: the user's wishes.
-        env: this process's environment.
-        job: the job that may be put back, as Slurm's tools take it; "" if it may not.
-        restarts: how often it has been put back.
-    """
-    early = report.verdict.outcome != "success" or report.verdict.asked is not None
-    report, why = with_reason(report, env, bool(job) and early)
-    if not job:
-        tell(report)
-        return report.code
-    from slaunch.report import handover
-
-    report, wanted = handover.prepare(report, why, options, (ledger(options, job), job, restarts))
-    tell(report)
-    if wanted:
-        handover.ask(job, env)
-    return report.code
-
-
-def ledger(options: Options, job: str) -> str:
-    """Path of the file that counts how often a job has been put back into the queue."""
-    from slaunch.slurm.requeue import path_of
-
-    return path_of(os.path.abspath(options.log_dir or LOGS), job)
-
-
-def begin_ledger(path: str, job: str, restarts: int) -> None:
-    """Note that a run begins."""
-    from slaunch.slurm import requeue
-
-    failed = requeue.write(path, requeue.at_start(requeue.read(path, job), job, restarts))
-    if failed:
-        print(f"slaunch: note: {failed}", file=sys.stderr, flush=True)
-
-
 def show(plan: Plan, specs: Sequence[WorkerSpec], options: Options) -> None:
     """The first worker's variables, for who wants to see everything; and the older launcher's file."""
     if not (options.legacy or options.log_level == "debug"):
@@ -439,17 +351,6 @@ def become(spec: WorkerSpec, reserved: Reserved, env: Mapping[str, str]) -> NoRe
         os.execvpe(spec.argv[0], spec.argv, {**inherited, **spec.set_env, **Memory(across_exec=True).variables(spec.files)})
     except OSError as error:
         raise PlanError("become the worker", f"{spec.argv[0]}: {error.strerror}", "check the program's path") from None
-
-
-def tell(report: RunReport) -> None:
-    """Write the report beside the logs, and print the closing block on the console."""
-    from slaunch.report.json import write_json
-    from slaunch.report.text import render
-
-    failed = write_json(report)
-    text = render(replace(report, notes=(*report.notes, failed)) if failed else report, colour=sys.stderr.isatty())
-    if text:
-        print(text, file=sys.stderr, flush=True)
 
 
 def say(standing: Task | Shell, line: str) -> None:

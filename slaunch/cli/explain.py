@@ -12,7 +12,8 @@ from slaunch.allocation.values import Shell, Task
 from slaunch.cli.options import read_options
 from slaunch.errors import UsageError
 from slaunch.frozen import dataclass, replace
-from slaunch.launch import current, look, plan_for
+from slaunch.launch import current, look
+from slaunch.making import plan_for
 from slaunch.node.devices.links import read_links
 from slaunch.options import Options
 from slaunch.plan.assume import as_components, assume
