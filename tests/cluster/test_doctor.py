@@ -176,7 +176,7 @@ SICK = {
 
 
 @pytest.mark.parametrize("fault", SICK)
-def test_doctor_finds(sick: Told, fault: str) -> None:
+def test_w62_doctor_finds(sick: Told, fault: str) -> None:
     check, node, seen, todo = SICK[fault]
     told = [each for each in found(sick, check, node) if seen in each["seen"]]
     assert told, json.dumps(found(sick, check), indent=1)

@@ -21,7 +21,7 @@ from slaunch.errors import OutputError
 NOW = 1_764_000_000.0
 
 
-def test_the_cooldown_doubles_and_the_fifth_fault_is_for_good() -> None:
+def test_p100_the_cooldown_doubles_and_the_fifth_fault_is_for_good() -> None:
     times = [NOW + 100.0 * n for n in range(FOR_GOOD)]
     untils = [until_s(times[: n + 1], NOW + 1000.0) for n in range(FOR_GOOD)]
     assert [until - times[n] for n, until in enumerate(untils[:-1])] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S, 8 * FIRST_S]

@@ -119,6 +119,7 @@ def failed(ended: Ended, report: Report, seen: Seen, said: str) -> End:
         return End(INFRASTRUCTURE, told(verdict, str(outcome)))
     if ended.code in HOPELESS:
         return End(ERROR, said or f"exit code {ended.code}")
+    said += advice(said)
     if not ended.started or ended.code in MACHINE:
         return End(INFRASTRUCTURE, said or f"its launcher ended with exit code {ended.code}")
     return End(INFRASTRUCTURE, f"it left no report, exit code {ended.code}{also(said)}")
@@ -141,6 +142,16 @@ def told(verdict: Mapping[str, object], outcome: str) -> str:
         return f"{verdict.get('problem_host')}: cannot {problem.get('wanted')}: {problem.get('seen')}"
     stopped = objects(verdict.get("stopped"))
     return f"stopped by signal {stopped.get('signal')} {stopped.get('sender') or ''}".strip() if stopped else outcome
+
+
+def advice(said: str) -> str:
+    """What to do about words of a launcher that help nobody.
+
+    Cray's PALS gives each launch an id on the fabric (VNI), of which many small launches use up all (ALCF's known issues).
+    """
+    if "No VNIs available" not in said:
+        return ""
+    return " (the fabric's ids are used up; trials on one node need none: --step-args=--no-vni)"
 
 
 def also(said: str) -> str:

@@ -41,7 +41,7 @@ def crash(place: Path, attempt: int) -> None:
     (place / f"crash.{attempt}").touch()
 
 
-def test_a_node_that_is_not_fit_is_left_out_and_comes_back_where_it_is_needed(tmp_path: Path) -> None:
+def test_w62_a_node_that_is_not_fit_is_left_out_and_comes_back_where_it_is_needed(tmp_path: Path) -> None:
     """The hub's own node is one of them."""
     with job(tmp_path, 3, nnodes=(2, 3), exclude_bad=f"{tmp_path}/bad") as running:
         up(tmp_path, 0, 3)

@@ -129,7 +129,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made.log.close()
 
 
-def test_f123_nodes_come_to_a_job_by_etcd_also_after_its_first_node_is_lost(
+def test_f121_f123_nodes_come_to_a_job_by_etcd_also_after_its_first_node_is_lost(
     agents: Callable[[str, str], Agents], server: Server
 ) -> None:
     """And etcd is restarted meanwhile."""

@@ -25,7 +25,7 @@ def later() -> float:
     return time.monotonic() + 60
 
 
-def test_files_archives_and_folders(tmp_path: Path) -> None:
+def test_p91_files_archives_and_folders(tmp_path: Path) -> None:
     source = tmp_path / "data"
     (source / "sub").mkdir(parents=True)
     (source / "sub" / "tool").write_text("#!/bin/sh\n")

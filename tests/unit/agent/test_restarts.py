@@ -215,6 +215,17 @@ def test_a_node_lost_while_another_attempt_is_prepared() -> None:
     assert {members for *_, members in world.begun} == {(0, 1, 3)}
 
 
+def test_f125_the_loss_of_a_node_that_has_ended_well_is_no_reason_to_start_anew() -> None:
+    world = World(3, 1, policy=Policy(5, least=2))
+    world.exit(2, 0, 1.0)
+    world.kill_agent(2, 2.0)
+    for rank in (0, 1):
+        world.exit(rank, 0, 30.0)
+    world.run()
+    assert verdict(world).outcome == "success"
+    assert restarts(world) == []
+
+
 def test_a_node_that_has_ended_and_is_lost_is_not_counted_on() -> None:
     world = World(3, 1, policy=Policy(5))
     world.exit(2, 0, 1.0)

@@ -363,7 +363,7 @@ def test_a_script_that_cannot_run() -> None:
 @pytest.mark.parametrize(
     ("facts", "count"), [((0.05, 0.2, 0.05), 0), ((0.5, 9.0, 0.05), 1), ((0.05, 0.2, 8.0), 1), ((0.5, 30.0, 8.0), 2)]
 )
-def test_slow_imports(facts: tuple[float, float, float], count: int) -> None:
+def test_p91_slow_imports(facts: tuple[float, float, float], count: int) -> None:
     seen = dict(zip(("start_s", "slaunch_s", "file_ms"), facts, strict=True))
     assert severities(imports.judge(seen, SITE)) == [WARNING] * count
 

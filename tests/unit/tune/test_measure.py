@@ -270,6 +270,12 @@ def test_f246_f251_f252_f269_f329_w11_w61_classes(
     assert (end.status, detail in end.detail) == (status, True), end
 
 
+def test_p33_ids_of_the_fabric_that_are_used_up() -> None:
+    end = classify(replace(EXIT, code=1), {}, seen(), None, "mpiexec: No VNIs available in internal allocator.", count_cut=False)
+    assert end.status == "infrastructure"
+    assert "--step-args=--no-vni" in end.detail
+
+
 def test_w11_a_cut_trial_counts_only_if_the_user_wants_it() -> None:
     assert classify(CUT, {}, seen(), GOOD, "", count_cut=True).status == "ok"
     assert classify(CUT, {}, seen(), None, "", count_cut=True).status == "timeout"
