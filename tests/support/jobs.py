@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import random
 import re
 import socket
 import sys
@@ -42,10 +43,22 @@ def folder_in(scratch: str) -> str:
 
 
 def free_port() -> int:
-    """A port that nobody has now."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody has now, and neither have the seven after it. Below those that slaunch and the kernel hand out, and
+    other ones in each of the processes that run tests side by side."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    return next(port for port in iter(lambda: random.randrange(11000 + 400 * number, 11392 + 400 * number), 0) if free(port, 8))
+
+
+def free(first: int, count: int) -> bool:
+    """Whether nobody has any of these ports."""
+    for port in range(first, first + count):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError:
+                return False
+    return True
 
 
 def logs(folder: str, name: str = "workerlog") -> str:

@@ -46,25 +46,32 @@ def scratch(request: Request, env: Mapping[str, str]) -> dict[str, Any]:
 
 def folders(paths: Any) -> dict[str, Any]:
     """Look at each of these."""
-    mounts = read_mounts(read_text("/proc/self/mounts"))
+    mounts = read_mounts(read_text("/proc/self/mountinfo"))
     return {"folders": [folder(path, mounts) for path in paths]}
 
 
 def read_mounts(text: str) -> dict[str, str]:
-    """Kind of file system by mount point (fstab(5)); the last mount on a point is the one that is seen."""
-    rows = (line.split() for line in text.splitlines())
-    return {row[1].replace("\\040", " "): row[2] for row in rows if len(row) > 2}
+    """Kind of file system by its device's number ("8:1") and by mount point (proc_pid_mountinfo(5)).
+
+    The order of the lines does not tell which of several mounts on one point is seen; the number does.
+    """
+    mounts = {}
+    for line in text.splitlines():
+        left, _, right = line.partition(" - ")
+        _, _, device, _, point = left.split()[:5]
+        mounts[device] = mounts[point.replace("\\040", " ")] = right.split()[0]
+    return mounts
 
 
 def folder(path: str, mounts: Mapping[str, str]) -> dict[str, Any]:
     """Room in a folder, and whether a small file can be written."""
     try:
-        room = os.statvfs(path)
+        room, number = os.statvfs(path), os.stat(path).st_dev
     except OSError as error:
         return {"path": path, "kind": "", "total": 0, "free": 0, "inodes": -1, "error": error.strerror}
     return {
         "path": path,
-        "kind": kind_of(os.path.realpath(path), mounts),
+        "kind": kind_of(os.path.realpath(path), f"{os.major(number)}:{os.minor(number)}", mounts),
         "total": room.f_blocks * room.f_frsize,
         "free": room.f_bavail * room.f_frsize,
         "inodes": room.f_favail if room.f_files else -1,
@@ -72,11 +79,11 @@ def folder(path: str, mounts: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def kind_of(path: str, mounts: Mapping[str, str]) -> str:
-    """Kind of the file system that a path is on."""
-    while path not in mounts and path != "/":
+def kind_of(path: str, device: str, mounts: Mapping[str, str]) -> str:
+    """Kind of the file system that a path is on; some, such as btrfs, show other numbers than they are mounted with."""
+    while device not in mounts and path not in mounts and path != "/":
         path = os.path.dirname(path)
-    return mounts.get(path, "")
+    return mounts.get(device) or mounts.get(path, "")
 
 
 def try_to_write(path: str) -> str:

@@ -283,14 +283,27 @@ def test_room(name: str, changed: dict[str, Any], severity: str) -> None:
     assert severities(found) == ([severity] if severity else [])
 
 
-MOUNTS = "none / overlay rw 0 0\nserver:/x /home nfs4 rw 0 0\ndev /home/my\\040disk ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n"
+MOUNTS = """\
+1 0 0:30 / / rw - overlay none rw
+2 1 0:31 / /home rw shared:2 - nfs4 server:/x rw
+3 2 8:1 / /home/my\\040disk rw - ext4 dev rw
+4 1 0:32 / /tmp rw - tmpfs tmpfs rw
+5 1 8:1 /private /tmp rw - ext4 dev rw
+"""
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"), [("/tmp/a/b", "tmpfs"), ("/home/me", "nfs4"), ("/home/my disk/x", "ext4"), ("/opt", "overlay")]
+    ("path", "device", "kind"),
+    [
+        ("/tmp/a/b", "0:32", "tmpfs"),
+        ("/tmp/a/b", "8:1", "ext4"),
+        ("/home/me", "0:99", "nfs4"),
+        ("/home/my disk/x", "0:99", "ext4"),
+        ("/opt", "0:99", "overlay"),
+    ],
 )
-def test_kind_of_file_system(path: str, kind: str) -> None:
-    assert storage.kind_of(path, storage.read_mounts(MOUNTS)) == kind
+def test_kind_of_file_system(path: str, device: str, kind: str) -> None:
+    assert storage.kind_of(path, device, storage.read_mounts(MOUNTS)) == kind
 
 
 def test_a_folder_that_is_not_there() -> None:
