@@ -161,7 +161,8 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> Job:
-        """Submit a batch script with these arguments and wait until the job has ended."""
+        """Submit a batch script with these arguments and wait until the job has ended; of an array all its tasks, one of which
+        is returned: one that has failed, if any has."""
         folder = tempfile.mkdtemp(dir=self.scratch)
         os.chmod(folder, 0o777)
         path = os.path.join(folder, "job.sh")
@@ -170,16 +171,22 @@ class Cluster:
         submitted = self.run(["sbatch", "--parsable", "-o", f"{folder}/out", *options, path, *args], env=env, cwd=cwd)
         assert submitted.returncode == 0, submitted.stderr
         job = submitted.stdout.strip()
-        self.wait_until(lambda: self.job(job)["JobState"] in ENDED, timeout, lambda: f"job {job} is {self.job(job)}")
-        facts = self.job(job)
+        ended = lambda: all(task["JobState"] in ENDED for task in self.tasks(job))  # noqa: E731
+        self.wait_until(ended, timeout, lambda: f"job {job} is {self.tasks(job)}")
+        facts = max(self.tasks(job), key=lambda task: task["ExitCode"] != "0:0")
         output = _read(f"{folder}/out")
         code, _, number = facts["ExitCode"].partition(":")
         return Job(job, facts["JobState"], int(code) or (128 + int(number) if int(number) else 0), output)
 
     def job(self, job: str) -> dict[str, str]:
         """What `scontrol show job` says, by its own names."""
+        return self.tasks(job)[-1]
+
+    def tasks(self, job: str) -> list[dict[str, str]]:
+        """As `job`, for each task of an array, or each component of a heterogeneous job."""
         shown = self.run(["scontrol", "--oneliner", "show", "job", job]).stdout
-        return dict(word.split("=", 1) for word in shown.split() if "=" in word)
+        lines = [line for line in shown.splitlines() if line.startswith("JobId=")]
+        return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
 
     def wait_until(self, true: Callable[[], object], timeout: float, otherwise: Callable[[], str]) -> None:
         """Wait for something, with a deadline after which the test fails with the text of `otherwise`."""
