@@ -82,11 +82,12 @@ class AgentGone:
 @dataclass(frozen=True)
 class Succeeded:
     """Agent `index`, maybe this one, is the hub now. `proven`: the old one has certainly ended. `mutual`: as nothing was heard of
-    it for long, it has given up this agent as well."""
+    it for long, it has given up this agent as well. `ended`: others that certainly have."""
 
     index: int
     proven: bool = False
     mutual: bool = False
+    ended: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

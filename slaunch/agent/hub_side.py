@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 from math import inf
 
-from slaunch.agent import asking, joining, renewal
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, Fenced, Succeeded, TellAll, Tick
+from slaunch.agent import asking, heritage, joining, renewal
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, Blame, EndKnown, Event, Fenced, TellAll, Tick
 from slaunch.agent.messages import (
     CannotStart,
     ClientsDone,
     Decided,
     Follows,
     Heard,
+    Joined,
     Message,
     NodeEnded,
     PlanMade,
@@ -23,8 +24,10 @@ from slaunch.agent.messages import (
     StopWorkers,
     WorkerFailed,
 )
-from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S, Node, program_signal
-from slaunch.agent.policy import COMPLETE, Policy, Record, shifted
+from slaunch.agent.node_side import program_signal
+from slaunch.agent.node_state import ANSWER_S, KILL_S, LEFTOVER_S
+from slaunch.agent.policy import COMPLETE, Policy, Record
+from slaunch.agent.quorum import Bases
 from slaunch.agent.values import Failure, Look, Lost, Stopped, Verdict
 from slaunch.agent.verdict import KEPT, Findings, decide, earliest, is_settled, odd_ones
 from slaunch.frozen import dataclass, field, replace
@@ -32,8 +35,6 @@ from slaunch.node.values import Problem
 
 SOONER_S = 0.25
 """A new order to stop goes out only if it shortens the deadline by this much: many agents pass on one signal."""
-UNHEARD_FENCES = 4.0
-"""Who has not come to a new hub may have heard the old one until its loss, and gives it up three times `fence_s` later."""
 SETTLE_S = 0.3
 """How long a death by a stop signal waits for its explanation: the scheduler signals workers and agents alike, in any order."""
 
@@ -61,9 +62,12 @@ class Hub:
         policy, record: when to start anew, and what that depends on.
         attempt, members: number of this attempt, and its nodes.
         seats: nodes of the last attempt that ran, in their order.
-        agents: those that stood together when the last attempt was prepared: `agent.quorum` counts them.
+        agents: those that stood together when the last attempt was prepared.
+        bases: whom `agent.quorum` counts.
+        parted_at: when an agent was lost last, monotonic.
+        joined: nodes that have come to the running job.
         gone: nodes whose agents are lost for good.
-        dead: those of them whose process has certainly ended.
+        dead: agents whose process has certainly ended.
         mutual: those that have noticed the loss as well, about when this agent did.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.
@@ -95,6 +99,9 @@ class Hub:
     members: tuple[int, ...] = ()
     seats: tuple[int, ...] = ()
     agents: tuple[int, ...] = ()
+    bases: Bases = field(default_factory=Bases)
+    parted_at: float = -inf
+    joined: tuple[Joined, ...] = ()
     index: int = 0
     gone: frozenset[int] = frozenset()
     dead: frozenset[int] = frozenset()
@@ -145,7 +152,7 @@ def asked(hub: Hub, result: asking.Result) -> Result:
 def on_said(hub: Hub, event: AgentSaid, now: float) -> Result:
     """A node says something; one that an earlier hub had lost only that it is done."""
     if event.sender in hub.gone:
-        return on_return(hub, event.sender, event.message), ()
+        return on_return(hub, event, now)
     return hear(hub, event.sender, event.message, event.offset_s, now)
 
 
@@ -180,68 +187,19 @@ def hear_more(hub: Hub, sender: int, message: Message, offset_s: float, now: flo
         case PlanMade():
             return on_plan(hub, sender, message, now)
         case Follows():
-            return on_follows(hub, message, now), ()
+            return heritage.on_follows(hub, sender, message, now)
     return hub, ()
 
 
-def inherit(hub: Hub, node: Node, event: Succeeded, now: float) -> Hub:
-    """The hub that takes the place of a lost one: all nodes stop already, and tell it what they had told the old one.
-
-    Args:
-        hub: as it would have been in the beginning.
-        node: this agent's node, as it stands.
-        event: says what is known of the old hub.
-        now: monotonic seconds.
-    """
-    lost = node.orphaned
-    assert lost is not None
-    stop_by, old = now + node.grace_s, frozenset({lost.node})
-    hub = replace(
-        hub,
-        hosts=node.hosts,
-        pending=frozenset(node.agents) - old,
-        found=Findings(lost=(lost,), gone=1),
-        stop_by=stop_by,
-        deadline=stop_by + LEFTOVER_S + KILL_S + ANSWER_S / 2,
-        clients=frozenset(),
-        gone=old,
-        fence_at=now + UNHEARD_FENCES * hub.policy.fence_s,
-        dead=old if event.proven else frozenset(),
-        mutual=old if event.mutual else frozenset(),
-    )
-    return standing(hub, Follows(node.attempt, node.agents, node.members, node.record))
-
-
-def standing(hub: Hub, known: Follows) -> Hub:
-    """The hub with what a node knows of the last attempt."""
-    gone = (hub.gone.union(range(len(hub.hosts))) - frozenset(known.agents) | hub.gone) - {hub.index}
-    standby = frozenset((*known.agents, hub.index)).difference(known.members, gone)
-    missing = max(known.agents, default=0) + 1 - len(hub.hosts)  # newcomers of whom only the old hub had told others
-    return replace(
-        hub,
-        hosts=(*hub.hosts, *("a node that joined",) * missing),
-        attempt=known.attempt,
-        agents=known.agents,
-        members=known.members,
-        seats=known.members,
-        record=known.record,
-        standby=standby,
-        gone=gone,
-    )
-
-
-def on_return(hub: Hub, sender: int, message: Message) -> Hub:
+def on_return(hub: Hub, event: AgentSaid, now: float) -> Result:
     """A node that an earlier hub had lost has come to this one. Once nothing of its workers is left it waits with the others."""
+    sender, message = event.sender, event.message
+    if isinstance(message, Follows):
+        return heritage.on_follows(hub, sender, message, now)
     if not isinstance(message, NodeEnded):
-        return hub
-    return replace(hub, gone=hub.gone - {sender}, standby=hub.standby | {sender})
-
-
-def on_follows(hub: Hub, message: Follows, now: float) -> Hub:
-    """A node has come; it may know of a later attempt, on which the old hub was at work."""
-    if message.attempt <= hub.attempt:
-        return hub
-    return standing(hub, replace(message, record=shifted(message.record, now)))
+        return hub, ()
+    hub = replace(hub, gone=hub.gone - {sender}, standby=hub.standby | {sender})
+    return on_ended(hub, sender, message, event.offset_s, now)
 
 
 def on_tick(hub: Hub, now: float) -> Result:
@@ -373,7 +331,7 @@ def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result
     """
     if index >= len(hub.hosts):  # a newcomer of which only an earlier hub knew
         return hub, ()
-    hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index})
+    hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index}, parted_at=now)
     alone = renewal.is_cut_off(hub)
     if index not in hub.pending and not alone:
         return hub, ()
@@ -399,7 +357,7 @@ def on_deadline(hub: Hub, now: float) -> Result:
     if hub.coming is not None and hub.stop_by == inf:
         return stop_for(hub, renewal.unready(hub), now)
     silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
-    hub = replace(hub, gone=hub.gone | hub.pending)
+    hub = replace(hub, gone=hub.gone | hub.pending, parted_at=now if hub.pending else hub.parted_at)
     return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))), now)
 
 

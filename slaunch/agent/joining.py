@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import inf
 
-from slaunch.agent.events import Action, Admit, Arrived, TellAll
+from slaunch.agent.events import Action, Admit, Arrived, Tell, TellAll
 from slaunch.agent.messages import Follows, Joined, SaveNow
 from slaunch.agent.policy import shifted
 from slaunch.agent.renewal import left_of
@@ -47,9 +47,23 @@ def arrived(hub: Hub, event: Arrived, now: float) -> Result:
     index = len(hub.hosts)
     new = Newcomers((*hub.newcomers.hosts, event.host), now + COLLECT_S)
     hub = replace(hub, hosts=(*hub.hosts, event.host), standby=hub.standby | {index}, newcomers=new)
-    follows = Follows(hub.attempt, hub.agents, hub.members, shifted(hub.record, -now))
+    follows = Follows(hub.attempt, hub.agents, hub.members, shifted(hub.record, -now))  # it counts from its first attempt on
+    joined = Joined(index, event.host, event.card)
+    hub = replace(hub, joined=(*hub.joined, joined))
     admit = Admit(event.token, index, follows, left_of(hub))
-    return hub, (TellAll(Joined(index, event.host, event.card)), admit)
+    return hub, (TellAll(joined), admit)
+
+
+def told(hub: Hub, sender: int, follows: Follows) -> Result:
+    """A node has come to this new hub. Each tells the other of newcomers of whom only the old hub had told it.
+
+    A newcomer of whom this hub did not know cannot have come to it: it is lost, until it does.
+    """
+    new = tuple(each for each in sorted(follows.joined, key=lambda each: each.index) if each.index >= len(hub.hosts))
+    told = tuple(Tell(sender, each) for each in hub.joined if each not in follows.joined and sender != hub.index)
+    hosts = (*hub.hosts, *(each.host for each in new))
+    hub = replace(hub, hosts=hosts, joined=(*hub.joined, *new), gone=hub.gone.union(each.index for each in new))
+    return hub, (*told, *map(TellAll, new))
 
 
 def due_at(hub: Hub) -> float:

@@ -173,12 +173,12 @@ class Loop:
                 return AgentSaid(sender, unpack(body), self._star.clock_offset_s(sender))
             case Lost(index, why):
                 return AgentGone(index, why, wall_s(), item.heir)
-            case Succeeded(index, proven, mutual):
+            case Succeeded(index, proven, mutual, ended):
                 failpoint("agent.succeeding")
                 if self._star.is_hub:
                     self._lead()
                     self._attempts.lead(getattr(self._star, "reign", 0))
-                return events.Succeeded(index, proven, mutual)
+                return events.Succeeded(index, proven, mutual, ended)
             case Headless(why):
                 return events.Headless(why)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from slaunch.agent.policy import Record
+from slaunch.agent.quorum import Bases
 from slaunch.agent.seen import Sight
 from slaunch.agent.values import Failure, Look, Lost, Peak, Stopped, Stuck, Verdict
 from slaunch.frozen import asdict, dataclass, field
@@ -149,13 +150,14 @@ class StopWorkers:
 @dataclass(frozen=True)
 class NewAttempt:
     """All workers have ended as `verdict` says; those of the nodes in `members` that are fit will start anew in `delay_s` or
-    later. `record`: what has been, for the case that another agent has to go on from here; times are relative to now."""
+    later. `record`, `bases`: what another agent must know that has to go on from here; times are relative to now."""
 
     attempt: int
     members: tuple[int, ...]
     delay_s: float
     verdict: Verdict
     record: Record = field(default_factory=Record)
+    bases: Bases = field(default_factory=Bases)
 
 
 @dataclass(frozen=True)
@@ -204,13 +206,16 @@ class Follows:
         attempt: number of the last attempt that it knows of.
         agents: who stood together when that was prepared.
         members: nodes of the last attempt that ran.
-        record: as in `NewAttempt`.
+        record, bases: as in `NewAttempt`.
+        joined: nodes of which it was told that they have come to the running job.
     """
 
     attempt: int
     agents: tuple[int, ...]
     members: tuple[int, ...]
     record: Record
+    bases: Bases = field(default_factory=Bases)
+    joined: tuple[Joined, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -290,6 +295,10 @@ def _record(fields: dict[str, Any]) -> Record:
     return Record(**{**fields, "restarts": tuple(fields["restarts"])})
 
 
+def _bases(fields: dict[str, Any]) -> Bases:
+    return Bases(fields["settled"], tuple(map(tuple, fields["counted"])))
+
+
 def _stuck(entries: list[dict[str, Any]]) -> tuple[Stuck, ...]:
     return tuple(Stuck(**entry) for entry in entries)
 
@@ -313,10 +322,20 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], Message]] = {
     "Used": lambda fields: Used(tuple(Peak(**peak) for peak in fields["peaks"])),
     "StopWorkers": lambda fields: StopWorkers(**{**fields, "wanted": tuple(fields["wanted"])}),
     "NewAttempt": lambda fields: NewAttempt(
-        fields["attempt"], tuple(fields["members"]), fields["delay_s"], _verdict(fields["verdict"]), _record(fields["record"])
+        fields["attempt"],
+        tuple(fields["members"]),
+        fields["delay_s"],
+        _verdict(fields["verdict"]),
+        _record(fields["record"]),
+        _bases(fields["bases"]),
     ),
     "Follows": lambda fields: Follows(
-        fields["attempt"], tuple(fields["agents"]), tuple(fields["members"]), _record(fields["record"])
+        fields["attempt"],
+        tuple(fields["agents"]),
+        tuple(fields["members"]),
+        _record(fields["record"]),
+        _bases(fields["bases"]),
+        tuple(Joined(**joined) for joined in fields["joined"]),
     ),
     "Ready": lambda fields: Ready(tuple(fields["ports"]), tuple(fields["faults"]), tuple(fields["doubts"])),
     "Ports": lambda fields: Ports(tuple(map(tuple, fields["ports"])), tuple(fields["members"])),

@@ -1,11 +1,6 @@
 """One node's duty, as a pure machine: watch the workers, stop them, tell the hub, end with the verdict.
 
-    running ──► stopping ──► killing
-       │            │           │
-       └──► clearing ◄──────────┤        clearing: the workers are gone, what they left behind is not
-                └──► ended ◄────┘        ended: nothing is left; the hub is told, the verdict awaited
-                       │                 waiting: another attempt is being prepared; then it is running again
-                       └──► waiting ──► idle        idle: the attempt begins without this node
+`agent.node_state` shows the phases.
 """
 
 from __future__ import annotations
@@ -66,100 +61,30 @@ from slaunch.agent.messages import (
     StopWorkers,
     WorkerFailed,
 )
-from slaunch.agent.policy import Record, shifted
-from slaunch.agent.values import Failure, Lost, Stopped, Stuck, Verdict
+from slaunch.agent.node_state import (
+    ANSWER_S,
+    AT_REST,
+    HURRY_OTHER_S,
+    HURRY_S,
+    KILL_S,
+    LEFTOVER_S,
+    REPEAT_S,
+    SPOKEN,
+    STOPS,
+    TAILS,
+    WAIT_S,
+    Node,
+)
+from slaunch.agent.policy import shifted
+from slaunch.agent.quorum import Bases, merged
+from slaunch.agent.values import Lost, Stopped, Verdict
 from slaunch.agent.verdict import explains_itself
 from slaunch.errors import AgentLostError
-from slaunch.frozen import dataclass, field, replace
-
-HUB = 0
-"""The first hub."""
-KILL_S = 10.0
-"""How long to wait for killed processes to go; one with much device memory takes seconds to tear down."""
-LEFTOVER_S = 2.0
-"""What processes left behind get between SIGTERM and SIGKILL once the job is being stopped."""
-WAIT_S = 40.0
-"""Longer than the hub waits until all nodes are ready for another attempt: they shall hear its verdict, not give their own."""
-ANSWER_S = 5.0
-"""Margin, beyond what every node may take to stop, for the hub's verdict to arrive."""
-REPEAT_S = 0.5
-"""Signals closer together than this are one request: srun, the terminal and the scheduler may all deliver it."""
-HURRY_S = {signal.SIGINT: 2.0}
-HURRY_OTHER_S = 10.0
-"""Grace left after a second request to stop: someone at the keyboard presses Ctrl-C again."""
-
-TAILS = 2
-"""How many failed workers of a node the hub hears the last lines of."""
-STOPS = 2
-"""How many signals to stop a new hub hears of."""
-SPOKEN = 4
-"""How many workers of a node may explain themselves after they had been told to end: the hub need not hear thousands."""
+from slaunch.frozen import replace
 
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU})
 SAVE_SIGNALS = frozenset({signal.SIGUSR1, signal.SIGUSR2})
 JOB_CONTROL = frozenset({signal.SIGTSTP, signal.SIGCONT})
-
-AT_REST = ("ended", "waiting", "idle")
-"""Phases in which the node has no workers."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """State of one node.
-
-    Attributes:
-        index, host: which node; `hub` and `hub_host` are the hub's.
-        grace_s: seconds between the request to stop and SIGKILL.
-        alive: ranks of its workers that run.
-        phase: see the module's picture.
-        deadline: when the phase ends by itself, on the monotonic clock.
-        ended: workers that ended with code 0.
-        failures: workers that ended otherwise, not told to.
-        spoken: workers that were told to end, but left an explanation of their own, or that the hub wants to hear.
-        wanted: ranks that the hub wants to hear.
-        asked_at: when the last signal to stop arrived; inf if none did.
-        stopped: the job is being stopped.
-        left: what was last seen of the workers' processes.
-        verdict: the job's verdict, as soon as it is known here.
-        services: ranks of its workers that serve others; they are told to end when all others of the job have ended.
-        progress: the furthest step that a worker has told; -1 = none.
-        stop_signal: what workers get when slaunch is asked to stop, other than by Ctrl-C; 0 = they only read it.
-        abrupt: without the hub the workers are killed at once: the other nodes will go on without this one.
-        stops: what the hub was told of signals to stop.
-        orphaned: the hub is lost, and another one is looked for.
-        hosts: host names by node.
-        attempt, agents, record: what another hub has to know; see `Follows`.
-        members: nodes of this attempt.
-    """
-
-    index: int
-    host: str
-    hub_host: str
-    grace_s: float
-    alive: frozenset[int]
-    phase: str = "running"
-    deadline: float = inf
-    ended: int = 0
-    failures: tuple[Failure, ...] = ()
-    spoken: tuple[Failure, ...] = ()
-    wanted: frozenset[int] = frozenset()
-    asked_at: float = inf
-    stopped: bool = False
-    left: tuple[Stuck, ...] = ()
-    verdict: Verdict | None = None
-    services: frozenset[int] = frozenset()
-    progress: int = -1
-    abrupt: bool = False
-    hub: int = HUB
-    stops: tuple[StopAsked, ...] = ()
-    orphaned: Lost | None = None
-    hosts: tuple[str, ...] = ()
-    attempt: int = 0
-    agents: tuple[int, ...] = ()
-    members: tuple[int, ...] = ()
-    record: Record = field(default_factory=Record)
-    stop_signal: int = signal.SIGTERM
-
 
 Result = tuple[Node, tuple[Action, ...]]
 
@@ -194,19 +119,26 @@ def react(node: Node, event: Event, now: float) -> Result:  # noqa: PLR0911 - on
             return on_hub_gone(node, event, now)
         case Tick():
             return on_deadline(node, now) if now >= node.deadline else (node, ())
-    return on_prepared(node, event)
+    return on_prepared(node, event, now)
 
 
-def on_prepared(node: Node, event: Event) -> Result:
+def on_prepared(node: Node, event: Event, now: float) -> Result:
     """What this node does for another attempt; in vain if the job has been stopped meanwhile."""
     match event:
         case Started(ranks, services):
-            return replace(node, phase="running", alive=ranks, services=services, deadline=inf), ()
+            return on_started(replace(node, alive=ranks, services=services), now)
         case Prepared(ports, faults, doubts) if node.phase == "waiting":
             return node, (Tell(node.hub, Ready(ports, faults, doubts)),)
         case Planned(digest) if node.phase == "waiting":
             return node, (Tell(node.hub, PlanMade(digest)),)
     return node, ()
+
+
+def on_started(node: Node, now: float) -> Result:
+    """The workers run; if the job was stopped meanwhile they have nothing yet for which they would need any grace."""
+    if node.stopped:
+        return replace(node, phase="killing", deadline=now + KILL_S), (Kill(),)
+    return replace(node, phase="running", deadline=inf), ()
 
 
 def hear(node: Node, message: Message, now: float) -> Result:
@@ -228,14 +160,16 @@ def hear_more(node: Node, message: Message, now: float) -> Result:
     match message:
         case NewAttempt(members=members) if node.phase in ("ended", "idle") and node.index in members:
             return get_ready(node, message, now)
+        case NewAttempt(bases=bases) if node.index not in message.members:  # it was given up; the others go on
+            return replace(node, bases=merged(node.bases, bases)), ()
         case Ports(ports, members) if node.phase == "waiting":
             if node.index not in members:  # it is not fit, and may be for a later attempt
                 node = replace(node, phase="idle", deadline=inf)
-            return replace(node, members=members), (MakePlan(ports, members),)
+            return replace(node, members=members, bases=Bases(node.attempt, node.bases.counted[-1:])), (MakePlan(ports, members),)
         case Joined(index, host, card) if index == len(node.hosts):
-            return replace(node, hosts=(*node.hosts, host)), (Enrol(index, host, card),)
+            return replace(node, hosts=(*node.hosts, host), joined=(*node.joined, message)), (Enrol(index, host, card),)
         case Begin() if node.phase == "waiting":
-            return node, (StartWorkers(),)
+            return replace(node, phase="starting", deadline=inf), (StartWorkers(),)
     return node, ()
 
 
@@ -251,6 +185,8 @@ def get_ready(node: Node, message: NewAttempt, now: float) -> Result:
         agents=message.members,
         members=node.members,
         record=shifted(message.record, now),
+        bases=message.bases,
+        joined=node.joined,
     )
     fresh = replace(fresh, asked_at=node.asked_at, abrupt=node.abrupt)
     leads = node.hub == node.index
@@ -369,8 +305,8 @@ def conclude(node: Node, verdict: Verdict, now: float) -> Result:
     node = replace(node, verdict=verdict)
     if node.phase in AT_REST:
         return node, (Finish(verdict),)
-    if node.phase == "killing":
-        return node, ()
+    if node.phase in ("killing", "starting"):
+        return replace(node, stopped=True), ()
     return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
 
 
@@ -382,7 +318,7 @@ def on_hub_gone(node: Node, event: AgentGone, now: float) -> Result:
     node = replace(node, orphaned=lost) if event.heir else replace(node, verdict=lost_hub(node, lost))
     if node.phase in ("ended", "waiting", "idle"):
         return end(replace(node, stopped=True), now)
-    if node.abrupt and node.phase != "killing":
+    if node.abrupt and node.phase not in ("killing", "starting"):
         return replace(node, phase="killing", stopped=True, deadline=now + KILL_S), (Kill(),)
     return stop(node, signal.SIGTERM, node.grace_s, now)
 
@@ -399,7 +335,7 @@ def on_succession(node: Node, event: Succeeded | Headless, now: float) -> Result
 
 def follow(node: Node, now: float) -> Result:
     """Tell the new hub where this node stands, and what the old one was told of this attempt."""
-    follows = Follows(node.attempt, node.agents, node.members, shifted(node.record, -now))
+    follows = Follows(node.attempt, node.agents, node.members, shifted(node.record, -now), node.bases, node.joined)
     told: tuple[Message, ...] = (follows, *node.stops, *map(WorkerFailed, node.failures))
     actions = tuple(Tell(node.hub, message) for message in told)
     if node.phase != "ended":

@@ -15,7 +15,7 @@ from slaunch.agent.events import Action, Blame, TellAll
 from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
 from slaunch.agent.policy import MEANING, is_expelled, is_repeated, refusal, shifted, wait_s, with_end, with_restart
-from slaunch.agent.quorum import holds
+from slaunch.agent.quorum import Bases, lacking, proposed
 from slaunch.agent.seats import seated
 from slaunch.agent.values import Verdict
 from slaunch.agent.verdict import Findings
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Result = tuple[Hub, tuple[Action, ...]]
 
 EXPELLED = "it was not fit, or a worker failed there"
+UNNOTICED_FENCES = 12.0
+"""An agent that was given up has noticed, and looked whether its hub lives, after so many times `fence_s` at the latest. Before,
+newcomers do not count: all others that it knows may have ended then, and it may be the one that goes on."""
 PREPARE_S = 30.0
 """How long nodes may take to hold ports and make the plan."""
 
@@ -43,12 +46,14 @@ class Coming:
         ports: each node's new ports, by node, as far as they are known.
         digests: digest of the plan that each node made.
         shown: what was found of each node's health.
+        base: those of its agents that count once they all know of it.
     """
 
     begin_at: float
     ports: tuple[tuple[int, tuple[int, ...]], ...] = ()
     digests: tuple[tuple[int, str], ...] = ()
     shown: tuple[Shown, ...] = ()
+    base: tuple[int, ...] = ()
 
 
 def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
@@ -70,18 +75,26 @@ def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
 
 def is_cut_off(hub: Hub) -> bool:
     """Whether those that are gone could go on without this hub, in a job that may lose nodes."""
-    return hub.policy.least > 0 and not holds(hub.agents, hub.gone, hub.dead)
+    return hub.policy.least > 0 and lacking(hub.bases, left_of(hub), hub.dead) is not None
 
 
 def cut_off(hub: Hub) -> str:
     """Why there is no other attempt then."""
-    here = sum(agent not in hub.gone for agent in hub.agents)
-    return f"no restart: {here} of {len(hub.agents)} nodes are here, and the others may live on and do the same"
+    base = lacking(hub.bases, left_of(hub), hub.dead) or ()
+    here = sum(agent in left_of(hub) for agent in base)
+    return f"no restart: {here} of {len(base)} nodes are here, and the others may live on and do the same"
 
 
 def left_of(hub: Hub) -> tuple[int, ...]:
     """The nodes that are not lost, those that wait included."""
     return tuple(node for node in sorted(hub.standby.union(hub.members)) if node not in hub.gone)
+
+
+def counted(hub: Hub, members: tuple[int, ...], now: float) -> tuple[int, ...]:
+    """Those of the next attempt's agents that count when it falls apart."""
+    if now >= hub.parted_at + UNNOTICED_FENCES * hub.policy.fence_s:
+        return members
+    return tuple(node for node in members if any(node in base for base in hub.bases.counted))
 
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
@@ -92,6 +105,7 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
         hub = replace(hub, record=with_restart(hub.policy, hub.record, verdict, now))
     members = left_of(hub)
     lost = hub.gone.intersection(hub.members)
+    base = counted(hub, members, now)
     delay_s = max(wait_s(hub.policy, hub.record, len(lost)), hub.fence_at - now if lost - hub.dead - hub.mutual else 0.0)
     hub = replace(
         hub,
@@ -105,9 +119,10 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
         deadline=now + delay_s + PREPARE_S,
         silent=(),
         progress=-1,
-        coming=Coming(now + delay_s),
+        coming=Coming(now + delay_s, base=base),
+        bases=proposed(hub.bases, base),
     )
-    return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict, shifted(hub.record, -now))),)
+    return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict, shifted(hub.record, -now), hub.bases)),)
 
 
 def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float) -> Result:
@@ -143,6 +158,7 @@ def with_fit(hub: Hub, now: float) -> Result:
         pending=frozenset(members),
         standby=frozenset(each.node for each in shown).difference(members),
         agents=tuple(each.node for each in shown),
+        bases=Bases(hub.attempt, (coming.base,)),
         clients=hub.all_clients.intersection(members),
         coming=replace(coming, ports=tuple(ports.items())),
     )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from math import inf
 
-from slaunch.agent import hub_side, joining, node_side, renewal
+from slaunch.agent import heritage, hub_side, joining, node_side, renewal
 from slaunch.agent.asking import Asking
 from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Fenced, Succeeded, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Follows
-from slaunch.agent.node_side import HUB, Node
+from slaunch.agent.node_state import HUB, Node
 from slaunch.agent.policy import Policy, shifted
+from slaunch.agent.quorum import Bases
 from slaunch.frozen import dataclass, replace
 
 
@@ -54,9 +55,11 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     abrupt = policy.least > 0
     members = tuple(range(len(hosts)))
     node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services, abrupt=abrupt)
-    node = replace(node, hosts=hosts, agents=members, members=members)
+    bases = Bases(0, (members,))
+    node = replace(node, hosts=hosts, agents=members, members=members, bases=bases)
     hub = Hub(hosts, grace_s, frozenset(members), clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
     hub = replace(hub, index=index, all_clients=clients, policy=policy, members=members, agents=members, seats=members)
+    hub = replace(hub, bases=bases)
     return State(node, hub) if index == HUB else State(node, successor=hub)
 
 
@@ -101,7 +104,8 @@ def joined(state: State, hub: int, follows: Follows, now: float) -> State:
         now: monotonic seconds.
     """
     node = replace(state.node, phase="idle", hub=hub, hub_host=state.node.hosts[hub], record=shifted(follows.record, now))
-    return replace(state, node=replace(node, attempt=follows.attempt, members=follows.members, agents=follows.agents))
+    node = replace(node, attempt=follows.attempt, members=follows.members, agents=follows.agents, bases=follows.bases)
+    return replace(state, node=node, successor=state.successor and replace(state.successor, bases=follows.bases))
 
 
 def wake_at(state: State) -> float:
@@ -118,7 +122,7 @@ def step(state: State, event: Event, now: float) -> tuple[State, tuple[Action, .
     """The agent's next state and what to do, after `event` at `now` (monotonic seconds)."""
     if isinstance(event, Succeeded) and event.index == state.node.index and state.node.orphaned is not None:
         assert state.successor is not None
-        state = replace(state, hub=hub_side.inherit(state.successor, state.node, event, now))
+        state = replace(state, hub=heritage.inherit(state.successor, state.node, event, now))
     done: list[Action] = []
     events: list[tuple[str, Event]] = [(duty, event) for duty in _duties(state, event)]
     while events:

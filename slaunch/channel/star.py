@@ -58,11 +58,13 @@ class Succeeded:
         index: which one; this peer itself may be it.
         proven: the old hub's process has certainly ended; else it may live on, out of reach.
         mutual: nothing was heard of the old hub for as long as it waits for others; so it has lost this peer, too.
+        ended: those before it in line whose processes have certainly ended.
     """
 
     index: int
     proven: bool = False
     mutual: bool = False
+    ended: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ class Search:
         if link:
             return link
         if self._heir and (now >= self._end or self._all_dead()):
-            return Succeeded(self._own, self.proven, self._lost.silent)
+            ended = tuple(index for index in self.before if index in self.dead)
+            return Succeeded(self._own, self.proven, self._lost.silent, ended)
         if now >= self._end or self._all_dead():
             return Headless(f"{self._lost.why}; none of the next {len(self.before)} agents has taken its place")
         return None

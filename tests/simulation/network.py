@@ -244,11 +244,12 @@ class Network:
         if not search.heir:
             self.world.feed(agent, Headless("silent"))
             return
-        proven = hub.ended and not hub.machine_dead and not self.apart(agent, hub)
+        refused = lambda each: each.ended and not each.machine_dead and not self.apart(agent, each)  # noqa: E731
+        ended = tuple(index for index in search.before if refused(self.world.agents[index]))
         agent.hub, agent.door = agent.index, agent.reign
         self.spokes[agent.index] = {}
         self._after(GATHER_BEATS * BEAT_S, self._gathered, agent, agent.reign)
-        self.world.feed(agent, Succeeded(agent.index, proven, search.mutual))
+        self.world.feed(agent, Succeeded(agent.index, refused(hub), search.mutual, ended))
         for other in self.world.agents:
             if other.search is not None and agent.index in other.search.before and other.reign == agent.reign:
                 self._after(self._delay(), self._knock, other, other.search)

@@ -79,7 +79,7 @@ def test_the_one_after_the_next_if_that_is_dead_too_and_the_missing_is_named(cou
     job.kill(1)
     job.kill(0)
     job.loop.run(lambda: job.settled(2, 3))
-    assert job.reigns(2) == [Succeeded(2, proven=True)]
+    assert job.reigns(2) == [Succeeded(2, proven=True, ended=(1,))]
     job.loop.run(lambda: any(isinstance(item, Lost) and item.index == 1 for item in job.of(2)))
     assert not any(isinstance(item, Lost) and item.index == 3 for item in job.of(2))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slaunch.agent.node_side import ANSWER_S, KILL_S, LEFTOVER_S
+from slaunch.agent.node_state import ANSWER_S, KILL_S, LEFTOVER_S
 from slaunch.agent.values import Verdict
 
 from .world import PATIENCE_S, WALL, World

@@ -11,7 +11,7 @@ from slaunch.agent import hub_side
 from slaunch.agent.events import AgentGone, AgentSaid, TellAll, Tick, WorkersHeard, WorkersSilent
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Decided, NodeEnded, Silent, StopAsked, StopWorkers, pack, unpack
-from slaunch.agent.node_side import KILL_S, LEFTOVER_S
+from slaunch.agent.node_state import KILL_S, LEFTOVER_S
 from slaunch.agent.values import Look, Stopped, Verdict
 from slaunch.agent.verdict import SHOWN
 
