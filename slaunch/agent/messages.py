@@ -296,7 +296,7 @@ def _record(fields: dict[str, Any]) -> Record:
 
 
 def _bases(fields: dict[str, Any]) -> Bases:
-    return Bases(fields["settled"], tuple(map(tuple, fields["counted"])))
+    return Bases(fields["settled"], tuple((attempt, tuple(base)) for attempt, base in fields["counted"]))
 
 
 def _stuck(entries: list[dict[str, Any]]) -> tuple[Stuck, ...]:

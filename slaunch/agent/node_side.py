@@ -76,7 +76,7 @@ from slaunch.agent.node_state import (
     Node,
 )
 from slaunch.agent.policy import shifted
-from slaunch.agent.quorum import Bases, merged
+from slaunch.agent.quorum import known_to_all, merged
 from slaunch.agent.values import Lost, Stopped, Verdict
 from slaunch.agent.verdict import explains_itself
 from slaunch.errors import AgentLostError
@@ -165,7 +165,8 @@ def hear_more(node: Node, message: Message, now: float) -> Result:
         case Ports(ports, members) if node.phase == "waiting":
             if node.index not in members:  # it is not fit, and may be for a later attempt
                 node = replace(node, phase="idle", deadline=inf)
-            return replace(node, members=members, bases=Bases(node.attempt, node.bases.counted[-1:])), (MakePlan(ports, members),)
+            known = known_to_all(dict(node.bases.counted)[node.attempt], node.attempt)
+            return replace(node, members=members, bases=known), (MakePlan(ports, members),)
         case Joined(index, host, card) if index == len(node.hosts):
             return replace(node, hosts=(*node.hosts, host), joined=(*node.joined, message)), (Enrol(index, host, card),)
         case Begin() if node.phase == "waiting":

@@ -15,7 +15,7 @@ from slaunch.agent.events import Action, Blame, TellAll
 from slaunch.agent.fitness import Shown, choose, too_few
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready
 from slaunch.agent.policy import MEANING, is_expelled, is_repeated, refusal, shifted, wait_s, with_end, with_restart
-from slaunch.agent.quorum import Bases, lacking, proposed
+from slaunch.agent.quorum import known_to_all, lacking, proposed
 from slaunch.agent.seats import seated
 from slaunch.agent.values import Verdict
 from slaunch.agent.verdict import Findings
@@ -94,7 +94,7 @@ def counted(hub: Hub, members: tuple[int, ...], now: float) -> tuple[int, ...]:
     """Those of the next attempt's agents that count when it falls apart."""
     if now >= hub.parted_at + UNNOTICED_FENCES * hub.policy.fence_s:
         return members
-    return tuple(node for node in members if any(node in base for base in hub.bases.counted))
+    return tuple(node for node in members if node in hub.bases.agents)
 
 
 def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
@@ -120,7 +120,7 @@ def renew(hub: Hub, verdict: Verdict, now: float) -> Result:
         silent=(),
         progress=-1,
         coming=Coming(now + delay_s, base=base),
-        bases=proposed(hub.bases, base),
+        bases=proposed(hub.bases, hub.attempt + 1, base),
     )
     return hub, (TellAll(NewAttempt(hub.attempt, members, delay_s, verdict, shifted(hub.record, -now), hub.bases)),)
 
@@ -158,7 +158,7 @@ def with_fit(hub: Hub, now: float) -> Result:
         pending=frozenset(members),
         standby=frozenset(each.node for each in shown).difference(members),
         agents=tuple(each.node for each in shown),
-        bases=Bases(hub.attempt, (coming.base,)),
+        bases=known_to_all(coming.base, hub.attempt),
         clients=hub.all_clients.intersection(members),
         coming=replace(coming, ports=tuple(ports.items())),
     )

@@ -14,7 +14,7 @@ from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Follows
 from slaunch.agent.node_state import HUB, Node
 from slaunch.agent.policy import Policy, shifted
-from slaunch.agent.quorum import Bases
+from slaunch.agent.quorum import known_to_all
 from slaunch.frozen import dataclass, replace
 
 
@@ -55,7 +55,7 @@ def start(  # noqa: PLR0917 - a node's place, its workers, and the job's kinds o
     abrupt = policy.least > 0
     members = tuple(range(len(hosts)))
     node = Node(index, hosts[index], hosts[HUB], grace_s, ranks, services=services, abrupt=abrupt)
-    bases = Bases(0, (members,))
+    bases = known_to_all(members)
     node = replace(node, hosts=hosts, agents=members, members=members, bases=bases)
     hub = Hub(hosts, grace_s, frozenset(members), clients=clients, limit_at=limit_at, hang_timeout_s=hang_timeout_s)
     hub = replace(hub, index=index, all_clients=clients, policy=policy, members=members, agents=members, seats=members)

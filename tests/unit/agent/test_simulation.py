@@ -22,6 +22,20 @@ def test_w17_w20_p98_no_life_breaks_a_law() -> None:
     assert not broken, f"look at one with: python -m tests.simulation --seed {next(iter(broken))}"
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        4544,  # a node loses only its connection, the others go on without it, and then their hub dies
+        3510,  # a hub dies while nodes hear that their workers shall start
+        10770,
+        16498,
+        70552,
+    ],
+)
+def test_p98_lives_that_once_had_two_worlds(seed: int) -> None:
+    assert not play_seed(seed)
+
+
 def test_lives_are_of_all_kinds() -> None:
     lives = [draw(seed) for seed in range(LIVES)]
     assert max(life.nodes for life in lives) == MOST_NODES

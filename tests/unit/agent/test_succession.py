@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import random
 import signal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,23 +14,40 @@ from slaunch.agent import supervisor
 from slaunch.agent.events import (
     AgentGone,
     AgentSaid,
+    Enrol,
     Finish,
     Headless,
     Kill,
     Prepare,
     SignalArrived,
+    Started,
+    StartWorkers,
     Succeeded,
     Tell,
     TellAll,
     TreeSeen,
     WorkerExited,
 )
-from slaunch.agent.messages import Decided, Follows, Message, NewAttempt, NodeEnded, StopAsked, WorkerFailed, pack, unpack
+from slaunch.agent.messages import (
+    Begin,
+    Decided,
+    Follows,
+    Joined,
+    Message,
+    NewAttempt,
+    NodeEnded,
+    Ports,
+    StopAsked,
+    WorkerFailed,
+    pack,
+    unpack,
+)
 from slaunch.agent.policy import Policy, Record
-from slaunch.agent.quorum import holds
+from slaunch.agent.quorum import Bases, holds, known_to_all, lacking, merged, proposed
 from slaunch.agent.values import Failure
 from slaunch.agent.verdict import Verdict
 
+FIVE = known_to_all((0, 1, 2, 3, 4))
 HOSTS = ("n0", "n1", "n2", "n3")
 LOST = AgentGone(0, "connection reset by peer", 100.0, heir=True)
 ENDED = (WorkerExited(1, Failure(1, 0, 1, "n1", 7, 137, 9, 100.1, told=True)), TreeSeen())
@@ -57,6 +77,38 @@ def test_a_part_goes_on_with_more_than_half_or_the_half_with_the_first() -> None
     assert holds((3, 5), {5})
     assert not holds((3, 5), {3})
     assert not holds((3,), {3})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_goes_on_has_a_majority_of_the_last_attempt_that_all_of_its_agents_knew(seed: int) -> None:
+    """Parts form one after the other, and prepare attempts as far as the rule lets them, of which some agents hear, or all."""
+    chance = random.Random(seed)
+    for _ in range(150):
+        size = chance.randint(3, 7)
+        last = tuple(range(size))
+        known = dict.fromkeys(range(size), known_to_all(last))
+        for attempt in range(1, 9):
+            part = tuple(sorted(chance.sample(range(size), chance.randint(1, size))))
+            bases = functools.reduce(merged, (known[agent] for agent in part))
+            if lacking(bases, part) is not None:
+                continue
+            bases = proposed(bases, attempt, part)
+            all_hear = chance.random() < 0.5
+            known.update(dict.fromkeys((agent for agent in part if all_hear or chance.random() < 0.4), bases))
+            if all_hear:
+                assert holds(last, set(last).difference(part)), f"attempt {attempt} of {part} does not know of that of {last}"
+                last = part
+                known.update({agent: known_to_all(part, attempt) for agent in part if chance.random() < 0.5})
+
+
+def test_a_base_counts_until_all_agents_of_a_later_one_know_of_that() -> None:
+    heard = proposed(FIVE, 1, (0, 1, 2))
+    assert lacking(heard, {1, 2}) == (0, 1, 2, 3, 4), "3 and 4 may not know, and go on with 0"
+    assert lacking(heard, {2, 3, 4}) == (0, 1, 2)
+    assert lacking(heard, {1, 2, 3}) is None
+    assert lacking(known_to_all((0, 1, 2), 1), {1, 2}) is None
+    assert merged(heard, known_to_all((0, 1, 2), 1)) == known_to_all((0, 1, 2), 1)
+    assert lacking(Bases(), {0}) == (), "who knows nothing goes nowhere"
 
 
 def agent(index: int, least: int = 2, grace_s: float = 5.0) -> supervisor.State:
@@ -93,6 +145,35 @@ def test_a_node_that_may_be_left_behind_kills_its_workers_and_waits_for_the_next
     assert supervisor.wake_at(state) == float("inf"), "the channel tells what comes"
     state, actions = fed(state, Headless("nobody answers"))
     assert [action.verdict.code for action in actions if isinstance(action, Finish)] == [75]
+
+
+def test_workers_that_were_about_to_start_when_the_hub_was_lost_are_killed() -> None:
+    """The loss comes between the order to start them and the word that they run."""
+    state, _ = fed(agent(2), WorkerExited(2, None), TreeSeen())
+    order = NewAttempt(1, (0, 1, 2, 3), 0.0, Verdict("failure", 1), bases=proposed(known_to_all((0, 1, 2, 3)), 1, (0, 1, 2, 3)))
+    state, _ = fed(state, AgentSaid(0, order), AgentSaid(0, Ports(((1,),) * 4, (0, 1, 2, 3))))
+    assert state.node.bases == known_to_all((0, 1, 2, 3), 1)
+    state, actions = fed(state, AgentSaid(0, Begin()), LOST)
+    assert actions == [StartWorkers()]
+    state, actions = fed(state, Started(frozenset({2}), frozenset()))
+    assert actions == [Kill()]
+    state, actions = fed(state, Succeeded(1))
+    assert NodeEnded not in [type(message) for message in told(actions, 1)]
+
+
+def test_newcomers_that_only_some_had_heard_of_are_told_to_all() -> None:
+    """The old hub had told node 2 of it, and neither the new one nor node 3."""
+    new = Joined(4, "n4", "{}")
+    _, done = ended(2)
+    told_of = AgentSaid(2, Follows(0, (0, 1, 2, 3), (0, 1, 2, 3), Record(), joined=(new,)))
+    assert unpack(pack(told_of.message)) == told_of.message
+    state, actions = fed(heir(), told_of, done)
+    assert TellAll(new) in actions
+    assert Enrol(4, "n4", "{}") in actions
+    state, actions = fed(state, *ended(3))
+    assert told(actions, 3) == [new], "it came after all had been told"
+    news = [action.message for action in actions if isinstance(action, TellAll)]
+    assert [each.members for each in news if isinstance(each, NewAttempt)] == [(1, 2, 3)], "the newcomer itself has not come"
 
 
 def heir(least: int = 2, proven: bool = True) -> supervisor.State:
