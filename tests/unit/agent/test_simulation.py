@@ -32,7 +32,7 @@ def test_w17_w20_p98_no_life_breaks_a_law() -> None:
         70552,
     ],
 )
-def test_p98_lives_that_once_had_two_worlds(seed: int) -> None:
+def test_lives_that_once_had_two_worlds(seed: int) -> None:
     assert not play_seed(seed)
 
 
