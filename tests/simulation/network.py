@@ -6,6 +6,7 @@ that is not the next one ends the connection, the next in line opens its door wh
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,7 +29,8 @@ class Link:
     spoke: Agent
     open: set[int] = field(default_factory=set)
     last: dict[int, float] = field(default_factory=dict)  # by receiver: when the last message arrives
-    held: list[tuple[Agent, Agent, object]] = field(default_factory=list)
+    way: dict[int, deque[tuple[Agent, object]]] = field(default_factory=dict)  # by receiver: what is under way, in order
+    held: list[Agent] = field(default_factory=list)  # for each message that has been held up by a cut, its receiver
     apart_since: float = -1.0  # -1 = they reach each other
     bad: bool = False  # the next frame is not what the receiver expects
 
@@ -131,16 +133,23 @@ class Network:
         self.spokes[hub.index][spoke.index] = link
 
     def _put(self, link: Link, sender: Agent, receiver: Agent, message: object) -> None:
+        link.way.setdefault(receiver.index, deque()).append((sender, message))
+        self._carry(link, receiver)
+
+    def _carry(self, link: Link, receiver: Agent) -> None:
         arrival = max(link.last.get(receiver.index, 0.0), self.world.now + self._delay())
         link.last[receiver.index] = arrival
-        self.world.at(arrival, self._arrive, link, sender, receiver, message)
+        self.world.at(arrival, self._arrive, link, receiver)
 
-    def _arrive(self, link: Link, sender: Agent, receiver: Agent, message: object) -> None:
+    def _arrive(self, link: Link, receiver: Agent) -> None:
+        """The next message arrives, which is the first that was sent of those that have not."""
         if receiver.index not in link.open:
             return
-        if link.held or self.apart(sender, receiver):
-            link.held.append((sender, receiver, message))
-        elif link.bad:
+        if self.apart(link.hub, link.spoke):
+            link.held.append(receiver)
+            return
+        sender, message = link.way[receiver.index].popleft()
+        if link.bad:
             link.bad = False
             self._lose(link, receiver, "the peer does not speak our protocol", False)
         else:
@@ -174,8 +183,8 @@ class Network:
     def _rejoin(self, link: Link) -> None:
         """What was sent meanwhile arrives after all."""
         held, link.held = link.held, []
-        for sender, receiver, message in held:
-            self._put(link, sender, receiver, message)
+        for receiver in held:
+            self._carry(link, receiver)
         if len(link.open) == 1:  # the other side answers that it knows of no connection
             (left,) = link.open
             side = link.hub if link.hub.index == left else link.spoke
