@@ -80,7 +80,7 @@ def is_cut_off(hub: Hub) -> bool:
 
 def cut_off(hub: Hub) -> str:
     """Why there is no other attempt then."""
-    base = lacking(hub.bases, left_of(hub), hub.dead) or ()
+    base = lacking(hub.bases, left_of(hub), hub.dead) or hub.agents
     here = sum(agent in left_of(hub) for agent in base)
     return f"no restart: {here} of {len(base)} nodes are here, and the others may live on and do the same"
 

@@ -29,7 +29,6 @@ def test_w17_w20_p98_no_life_breaks_a_law() -> None:
         3510,  # a hub dies while nodes hear that their workers shall start
         10770,
         16498,
-        70552,
     ],
 )
 def test_lives_that_once_had_two_worlds(seed: int) -> None:
