@@ -74,7 +74,8 @@ def should_stop() -> bool:
 
 
 def stop_reason() -> str:
-    """Why: "time" (the job's time runs out), the name of a signal, e.g. "SIGUSR2", or "stop" (it is being stopped); "" if not."""
+    """Why: "time" (the job's time runs out), the name of a signal, e.g. "SIGUSR2", "join" (nodes have come, with which all go on
+    afterwards), or "stop" (it is being stopped); "" if not."""
     return _line("SLAUNCH_STOP_FILE")
 
 

@@ -17,7 +17,7 @@ from slaunch.channel.star import Lost, Message, Pulse
 from slaunch.channel.watch import Watch
 from slaunch.channel.wire import PULSE, Frame, Packed, WireError, pack
 from slaunch.clock import wall_s
-from slaunch.frozen import dataclass
+from slaunch.frozen import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Hub:
         return [rank for rank in range(self.size) if rank != self.index and rank not in self.peers]
 
     def renumber(self, ranks: Mapping[int, int], own: int, size: int) -> None:
-        """Give everybody another rank; what has come in under the old ones should have been taken.
+        """Give everybody another rank, also in what has come in and was not taken: somebody may have gone at the last moment.
 
         Args:
             ranks: new rank of each spoke by its old one; who is not in it is dropped.
@@ -179,7 +179,9 @@ class Hub:
             else:
                 self._drop(peer.link)
         self.peers = {peer.rank: peer for old, peer in self.peers.items() if old in ranks}
-        self.index, self.size, self._gone = own, size, {}
+        self._gone = {ranks[old]: why for old, why in self._gone.items() if old in ranks}
+        self._inbox = [moved(item, ranks) for item in self._inbox if old_rank(item) in ranks]
+        self.index, self.size = own, size
 
     def adopt(self, peer: Peer, rank: int) -> None:
         """Take over a peer that another hub of this process has let in, and let go of, under a rank of this star's."""
@@ -324,3 +326,15 @@ class Hub:
     def guests(self) -> Iterator[str]:
         """Strangers at the door, by name."""
         return (guest.name() for guest in self._guests)
+
+
+def old_rank(item: Message | Lost) -> int:
+    """Whom it is about."""
+    return item.index if isinstance(item, Lost) else item.sender
+
+
+def moved(item: Message | Lost, ranks: Mapping[int, int]) -> Message | Lost:
+    """The same under its new rank."""
+    if isinstance(item, Lost):
+        return replace(item, index=ranks[item.index])
+    return replace(item, sender=ranks[item.sender])

@@ -158,8 +158,7 @@ class Office:
         try:
             lease = self._etcd.grant(CLOSED_S) if closed else "0"
             if self._etcd.replace(self._key, self._own, closed, lease):
-                self._etcd.revoke(self._lease)
-                return
+                return  # nothing hangs on the old lease any more; it ends by itself, and the others are waiting
             seen = "the key of this node has ended: etcd did not answer for too long, or this node stood still"
         except EtcdError as error:
             seen = f"etcd: {error}"

@@ -7,8 +7,9 @@ import socket
 import time
 
 import pytest
-from support.stars import LOCAL, Dialing, Loop, caller, dialer, make_hub, make_star
+from support.stars import IDENTITY, LOCAL, SECRET, Dialing, Loop, caller, dialer, make_hub, make_star
 
+from slaunch.channel.door import Door
 from slaunch.channel.hub import Hub
 from slaunch.channel.link import Link
 from slaunch.channel.listen import listen
@@ -264,3 +265,31 @@ def test_a_star_between_two_loops_still_sends(star):
     again = Loop(hub, *spokes)
     again.run(lambda: all(len(again.of(spoke)) == 2 for spoke in spokes))
     again.selector.close()
+
+
+def test_who_goes_just_before_all_get_their_numbers_is_lost_under_its_new_one():
+    listeners = listen([LOCAL], 0)
+    hub = Hub(listeners, 77, 3, Door(IDENTITY, SECRET), numbered=False)
+    spokes = []
+    loop = Loop(hub)
+    for token in (1001, 1002):
+        thread = Dialing(dialer(listeners[0].getsockname()[1], caller(token, 3)))
+        loop.run(lambda: not thread.is_alive())  # noqa: B023 - it is called at once
+        thread.join()
+        spokes.append(thread.spoke)
+    spokes[0].send(0, {"wish": 1})
+    spokes[0].flush(10.0)
+    spokes[0].close()
+    kept = []
+    while Lost not in map(type, kept):
+        for key, _ in loop.selector.select(10.0):
+            key.data()
+        kept += hub.take()
+    hub.put_back(kept)
+    hub.close_door()
+    hub.renumber({77: 0, 1001: 1, 1002: 2}, 0, 3)
+    assert hub.take() == [Message(1, {"wish": 1}), Lost(1, "it closed the connection")]
+    hub.send(1, {"too": "late"})
+    assert hub.missing() == [1]
+    spokes[1].close()
+    loop.close()
