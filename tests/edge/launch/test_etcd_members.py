@@ -16,7 +16,7 @@ from support.worlds import FAST, WORLD, up, worlds
 
 from slaunch.rendezvous.etcd_client import Etcd, EtcdError, post
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 CLEAN = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
 
 
