@@ -139,8 +139,8 @@ class Hub:
     def flush(self, deadline_s: float) -> bool:
         """Wait until all that was sent has arrived at the peers' machines."""
         links = {peer.link: peer for peer in self.peers.values()}
-        for link, why in settle(list(links), deadline_s):
-            self._lose(links[link], why)
+        for link, error in settle(list(links), deadline_s):
+            self._break(links[link], error)
         for link in links:
             self._watch.writing(link.sock, link.waiting)
         return not any(peer.link.unacknowledged() for peer in self.peers.values())
@@ -235,7 +235,7 @@ class Hub:
             if guest in self._guests:
                 self._turn_away(guest, reason(error))
             else:
-                self._lose(guest.peer, reason(error))
+                self._break(guest.peer, error)
 
     def _objection(self, hello: Hello) -> str:
         """Why a spoke of our own job may not come in; "" if it may."""
@@ -277,7 +277,7 @@ class Hub:
             for frame in peer.link.read():
                 self._receive(peer, frame)
         except (OSError, EOFError, WireError) as error:
-            self._lose(peer, reason(error))
+            self._break(peer, error)
             return
         self._watch.writing(peer.link.sock, peer.link.waiting)
 
@@ -303,9 +303,15 @@ class Hub:
         try:
             peer.link.send(packed)
         except (OSError, WireError) as error:
-            self._lose(peer, reason(error))
+            self._break(peer, error)
             return
         self._watch.writing(peer.link.sock, peer.link.waiting)
+
+    def _break(self, peer: Peer, error: Exception) -> None:
+        if isinstance(error, OSError):
+            for frame in peer.link.last_words():
+                self._receive(peer, frame)
+        self._lose(peer, reason(error))
 
     def _lose(self, peer: Peer, why: str, silent: bool = False) -> None:
         rank = peer.rank

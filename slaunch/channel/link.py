@@ -102,6 +102,15 @@ class Link:
         self.heard = True
         yield from self._opener.feed(data)
 
+    def last_words(self) -> Iterator[Frame]:
+        """Frames that came before the connection broke: one that speaks its last word and closes has spoken it, though what is
+        sent to it afterwards fails."""
+        try:
+            while data := self.sock.recv(CHUNK):
+                yield from self._opener.feed(data)
+        except (OSError, WireError):
+            return
+
     def unacknowledged(self) -> int:
         """Bytes that the peer's machine has not got yet."""
         answer = fcntl.ioctl(self.sock, SIOCOUTQ, struct.pack("i", 0))

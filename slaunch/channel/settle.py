@@ -5,20 +5,20 @@ from __future__ import annotations
 import selectors
 import time
 
-from slaunch.channel.link import Link, reason
+from slaunch.channel.link import Link
 from slaunch.channel.wire import WireError
 
 PAUSE_S = 0.002
 
 
-def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, str]]:
+def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, Exception]]:
     """Write all that is queued and wait until the peers' machines have acknowledged it, for at most `deadline_s` seconds.
 
     Returns:
-        The links that broke meanwhile, each with the reason.
+        The links that broke meanwhile, each with what it broke of.
     """
     end = time.monotonic() + deadline_s
-    broken: list[tuple[Link, str]] = []
+    broken: list[tuple[Link, Exception]] = []
     with selectors.DefaultSelector() as selector:
         for link in links:
             if link.waiting:
@@ -36,13 +36,13 @@ def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, str]]:
     return broken
 
 
-def write_some(selector: selectors.BaseSelector, link: Link) -> list[tuple[Link, str]]:
+def write_some(selector: selectors.BaseSelector, link: Link) -> list[tuple[Link, Exception]]:
     """Write to one link; leave the selector when there is nothing left, or when it broke."""
     try:
         link.write()
     except (OSError, WireError) as error:
         selector.unregister(link.sock)
-        return [(link, reason(error))]
+        return [(link, error)]
     if not link.waiting:
         selector.unregister(link.sock)
     return []

@@ -99,8 +99,8 @@ class Spoke:
         """Wait until all that was sent has arrived at the hub's machine."""
         if self._link is None:
             return False
-        for _, why in settle([self._link], deadline_s):
-            self._lose(why)
+        for _, error in settle([self._link], deadline_s):
+            self._break(error)
             return False
         self._watch.writing(self._link.sock, self._link.waiting)
         return self._link.unacknowledged() == 0
@@ -120,7 +120,7 @@ class Spoke:
             for frame in self._link.read():
                 self._receive(frame)
         except (OSError, EOFError, WireError) as error:
-            self._lose(reason(error))
+            self._break(error)
         if self._link:
             self._watch.writing(self._link.sock, self._link.waiting)
 
@@ -136,9 +136,15 @@ class Spoke:
         try:
             self._link.send(packed)
         except (OSError, WireError) as error:
-            self._lose(reason(error))
+            self._break(error)
             return
         self._watch.writing(self._link.sock, self._link.waiting)
+
+    def _break(self, error: Exception) -> None:
+        if self._link and isinstance(error, OSError):
+            said = [frame for frame in self._link.last_words() if not frame.flags & PULSE]
+            self._inbox += [Message(self.hub, frame.body, frame.blob) for frame in said]
+        self._lose(reason(error))
 
     def _lose(self, why: str, silent: bool = False) -> None:
         if self._link:

@@ -84,6 +84,23 @@ def test_a_hub_that_goes_is_lost_by_all(star):
     assert spokes[0].flush(0.1) is False
 
 
+@pytest.mark.parametrize("one_who_goes", ["hub", "spoke"])
+def test_last_words_count_though_the_answer_to_them_fails(star, one_who_goes):
+    """Who closes while something has come that was not read resets the connection."""
+    _, hub, spokes = star
+    goes, stays = (hub, spokes[0]) if one_who_goes == "hub" else (spokes[0], hub)
+    stays.send(goes.index, {"never": "read"})
+    assert stays.flush(5.0)
+    goes.send(stays.index, {"last": "words"})
+    assert goes.flush(5.0)
+    goes.close()
+    assert stays.take() == []
+    while not (taken := stays.take()):
+        stays.send(goes.index, {"too": "late"})
+    assert taken[0] == Message(goes.index, {"last": "words"})
+    assert isinstance(taken[1], Lost)
+
+
 def test_a_silent_peer_is_lost_on_either_side():
     """A stopped process keeps its connection: only the missing heartbeats tell."""
     loop, hub, spokes = make_star(3, FAST)
