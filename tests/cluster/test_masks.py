@@ -132,8 +132,9 @@ def test_f69_more_workers_than_gpus_is_one_error(loose: Cluster) -> None:
     ids=lambda words: " ".join(words),
 )
 def test_masks_in_proc_are_as_the_map_says(loose: Cluster, srun: tuple[str, ...], options: tuple[str, ...]) -> None:
-    found, _ = run(loose, srun, *options)
-    told = loose.srun(*srun, "slaunch", "explain", "--bind", "--json", *options, MASK)
+    where = () if "-N2" in srun else ("--nodelist=n1",)
+    found, _ = run(loose, (*where, *srun), *options)
+    told = loose.srun(*where, *srun, "slaunch", "explain", "--bind", "--json", *options, MASK)
     assert told.returncode == 0, told.stderr
     planned = {
         (host, worker["local_rank"]): worker["cpus"]

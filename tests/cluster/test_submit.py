@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_every_template_runs(submitter: Submitter) -> None:
     os.chmod(f"{folder}/apptainer", 0o755)
     Path(folder, "role.py").write_text(
         "import os, time\nprint('role', os.environ['PADDLE_ROLE'], os.environ.get('STAGE_ID'), os.uname().nodename, flush=True)\n"
-        "time.sleep(60 if os.environ['PADDLE_ROLE'] == 'PSERVER' else 0)\n"
+        "time.sleep(60 if os.environ['PADDLE_ROLE'] == 'PSERVER' else 3)\n"  # servers are ended when trainers are done
     )
     started = {
         "collective": submitter.follow("-N2", "--gpus-per-node=2", "--log-dir", "collective", WORLD),
@@ -178,6 +179,8 @@ def test_p84_arrays_dependencies_requeues_and_preemption_are_followed_to_the_end
             lambda job=job: cluster.job(job).get("Restarts") == "1" and cluster.job(job)["JobState"] == "PENDING",
             *(DONE_S, lambda job=job: str(cluster.job(job))),
         )
+    time.sleep(4)  # a node's late word on the end of the first run would be taken for that of the second
+    for job in jobs:
         cluster.run(["scontrol", "update", f"jobid={job}", "StartTime=now"])
 
     done = submitter.done(array, 2)

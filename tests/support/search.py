@@ -112,11 +112,17 @@ class Search:
         self.again(2)
 
     def again(self, times: int) -> None:
-        """Let the requeued job start at once: Slurm gives it a begin time two minutes from now."""
+        """Let the requeued job start soon: Slurm gives it a begin time two minutes from now.
+
+        Not at once, as a node's late word on the end of its first run would be taken for that of the next.
+        """
+        waits_s = []
 
         def running() -> bool:
             facts = self.facts()
             if facts["JobState"] == "PENDING":
+                waits_s.append(time.monotonic())
+            if facts["JobState"] == "PENDING" and waits_s[-1] > waits_s[0] + 4:
                 self.cluster.run(["scontrol", "update", f"JobId={self.job}", "StartTime=now"])
             return facts["JobState"] == "RUNNING" and facts["Restarts"] == str(times)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from slaunch.doctor.values import ERROR, WARNING, Check, Facts, Finding, Request, Trait
-from slaunch.node.files import read_text
 from slaunch.report.style import size
 
 FULL_BYTES = 64 << 20
@@ -46,7 +45,8 @@ def scratch(request: Request, env: Mapping[str, str]) -> dict[str, Any]:
 
 def folders(paths: Any) -> dict[str, Any]:
     """Look at each of these."""
-    mounts = read_mounts(read_text("/proc/self/mountinfo"))
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # hundreds of lines on some machines
+        mounts = read_mounts(file.read())
     return {"folders": [folder(path, mounts) for path in paths]}
 
 
