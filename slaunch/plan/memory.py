@@ -14,8 +14,6 @@ from slaunch.node.mempolicy import REFUSED
 from slaunch.node.values import NodeFacts
 from slaunch.plan.cores import Lists, nodes_of
 
-WISHES = ("auto", "preferred", "bind", "none")
-
 
 @dataclass(frozen=True)
 class Memory:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from slaunch.errors import MissingToolError, UsageError
 from slaunch.frozen import replace
 from slaunch.submit.gpus import Site, gpu_option
-from slaunch.submit.render import arguments, directives, render, uses
+from slaunch.submit.render import arguments, directives, render
 from slaunch.submit.values import Request
 from slaunch.templates import find, text_of
 
@@ -45,11 +45,6 @@ def script_of(request: Request, site: Callable[[], Site], command: Sequence[str]
     }
     head, _, body = render(text, path, fields).partition("\n")
     return f"{head}\n# Made by: {arguments(command)}\n{body}"
-
-
-def takes_a_program(template: str, folders: Sequence[str]) -> bool:
-    """Whether a template starts a program at all."""
-    return uses(text_of(find(template, folders)), "arguments")
 
 
 def in_the_sites_form(request: Request, site: Callable[[], Site]) -> Request:
