@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slaunch.agent.messages import Follows, Message
 from slaunch.agent.values import Failure, Look, Stuck, Verdict
+from slaunch.channel.star import Headless, Succeeded
 from slaunch.frozen import dataclass
 from slaunch.node.values import Problem
 
@@ -77,24 +78,6 @@ class AgentGone:
     why: str
     time_s: float
     heir: bool = False
-
-
-@dataclass(frozen=True)
-class Succeeded:
-    """Agent `index`, maybe this one, is the hub now. `proven`: the old one has certainly ended. `mutual`: as nothing was heard of
-    it for long, it has given up this agent as well. `ended`: others that certainly have."""
-
-    index: int
-    proven: bool = False
-    mutual: bool = False
-    ended: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Headless:
-    """There is no other hub. `why`: one line."""
-
-    why: str
 
 
 @dataclass(frozen=True)

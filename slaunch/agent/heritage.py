@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from slaunch.agent import joining
-from slaunch.agent.events import Action, Succeeded
+from slaunch.agent.events import Action
 from slaunch.agent.messages import Follows
 from slaunch.agent.node_state import ANSWER_S, KILL_S, LEFTOVER_S, Node
 from slaunch.agent.policy import shifted
 from slaunch.agent.quorum import merged
 from slaunch.agent.verdict import Findings
+from slaunch.channel.star import Succeeded
 from slaunch.frozen import replace
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from slaunch._failpoint import failpoint
-from slaunch.agent import events, supervisor
+from slaunch.agent import supervisor
 from slaunch.agent.aside import Aside
 from slaunch.agent.attempts import Attempts
 from slaunch.agent.console import Console
@@ -173,14 +173,14 @@ class Loop:
                 return AgentSaid(sender, unpack(body), self._star.clock_offset_s(sender))
             case Lost(index, why):
                 return AgentGone(index, why, wall_s(), item.heir)
-            case Succeeded(index, proven, mutual, ended):
+            case Succeeded():
                 failpoint("agent.succeeding")
                 if self._star.is_hub:
                     self._lead()
                     self._attempts.lead(getattr(self._star, "reign", 0))
-                return events.Succeeded(index, proven, mutual, ended)
-            case Headless(why):
-                return events.Headless(why)
+                return item
+            case Headless():
+                return item
 
     def _do(self, action: Action) -> None:
         match action:

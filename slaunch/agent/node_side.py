@@ -16,7 +16,6 @@ from slaunch.agent.events import (
     Enrol,
     Event,
     Finish,
-    Headless,
     Kill,
     MakePlan,
     Planned,
@@ -29,7 +28,6 @@ from slaunch.agent.events import (
     Started,
     StartFailed,
     StartWorkers,
-    Succeeded,
     Suspend,
     Sweep,
     Tell,
@@ -79,6 +77,7 @@ from slaunch.agent.policy import shifted
 from slaunch.agent.quorum import known_to_all, merged
 from slaunch.agent.values import Lost, Stopped, Verdict
 from slaunch.agent.verdict import explains_itself
+from slaunch.channel.star import Headless, Succeeded
 from slaunch.errors import AgentLostError
 from slaunch.frozen import replace
 

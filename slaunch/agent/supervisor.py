@@ -9,12 +9,13 @@ from math import inf
 
 from slaunch.agent import heritage, hub_side, joining, node_side, renewal
 from slaunch.agent.asking import Asking
-from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Fenced, Succeeded, Tell, TellAll, Tick
+from slaunch.agent.events import Action, AgentGone, AgentSaid, Arrived, EndKnown, Event, Fenced, Tell, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Follows
 from slaunch.agent.node_state import HUB, Node
 from slaunch.agent.policy import Policy, shifted
 from slaunch.agent.quorum import known_to_all
+from slaunch.channel.star import Succeeded
 from slaunch.frozen import dataclass, replace
 
 

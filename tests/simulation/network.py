@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slaunch.agent.events import AgentGone, AgentSaid, Headless, Succeeded
+from slaunch.agent.events import AgentGone, AgentSaid
+from slaunch.channel.star import Headless, Succeeded
 from slaunch.channel.succession import GATHER_BEATS, HEIRS, PROBE_S, TURN_BEATS
 
 if TYPE_CHECKING:

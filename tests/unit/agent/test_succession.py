@@ -16,13 +16,11 @@ from slaunch.agent.events import (
     AgentSaid,
     Enrol,
     Finish,
-    Headless,
     Kill,
     Prepare,
     SignalArrived,
     Started,
     StartWorkers,
-    Succeeded,
     Tell,
     TellAll,
     TreeSeen,
@@ -46,6 +44,7 @@ from slaunch.agent.policy import Policy, Record
 from slaunch.agent.quorum import Bases, holds, known_to_all, lacking, merged, proposed
 from slaunch.agent.values import Failure
 from slaunch.agent.verdict import Verdict
+from slaunch.channel.star import Headless, Succeeded
 
 FIVE = known_to_all((0, 1, 2, 3, 4))
 HOSTS = ("n0", "n1", "n2", "n3")
