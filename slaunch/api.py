@@ -49,7 +49,7 @@ def launch(
 
 def option_words(options: Mapping[str, Option]) -> list[str]:
     """The options as words of a command line."""
-    from slaunch.cli.options import TABLE
+    from slaunch.cli.rows import TABLE
     from slaunch.cli.table import nearest
 
     known = {name.removeprefix("--").replace("-", "_"): name for row in TABLE.rows for name in row.names}

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from slaunch.cli.modes import texts, with_mode
 from slaunch.cli.options import FILES, beneath, settle
-from slaunch.cli.options import ROWS as OWN
 from slaunch.cli.paddle_rows import NO_EFFECT, REFUSED, ROWS
+from slaunch.cli.rows import ROWS as OWN
 from slaunch.cli.table import Env, Table, Value, from_env, from_line, help_lines, split
 from slaunch.errors import UsageError
 from slaunch.frozen import names

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slaunch.cli.options import mode
+from slaunch.cli.rows import mode
 from slaunch.cli.table import Row
 from slaunch.cli.texts import bounds, filled, natural, one_of, positive, seconds, truth, words
 

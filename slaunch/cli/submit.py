@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from slaunch.cli import sbatch_rows
 from slaunch.cli.dialects import DIALECTS
-from slaunch.cli.options import FILES, ROWS, places, read_options
+from slaunch.cli.options import FILES, places, read_options
+from slaunch.cli.rows import ROWS
 from slaunch.cli.table import Given, Row, Table, Value, from_env, help_lines, read, split
 from slaunch.cli.texts import filled, one_of, seconds, shell_words, truth
 from slaunch.errors import UsageError

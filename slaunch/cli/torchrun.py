@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from slaunch.cli.modes import with_mode
-from slaunch.cli.options import ROWS as OWN
 from slaunch.cli.options import beneath, settle, without_files
+from slaunch.cli.rows import ROWS as OWN
 from slaunch.cli.table import Env, Row, Table, Value, from_env, from_line, help_lines, split
 from slaunch.cli.texts import bounds, filled, natural, one_of, port, positive, ranks, seconds, truth
 from slaunch.errors import UsageError

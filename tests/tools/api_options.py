@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable
 
 from slaunch.cli import texts
-from slaunch.cli.options import ROWS
+from slaunch.cli.rows import ROWS
 from slaunch.cli.table import Row
 
 PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "slaunch", "api_options.py")

@@ -8,7 +8,8 @@ import pytest
 
 from slaunch import api_options
 from slaunch.api import option_words, program_words, shell_code
-from slaunch.cli.options import TABLE, read_options
+from slaunch.cli.options import read_options
+from slaunch.cli.rows import TABLE
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_file_that_may_not_be_read_is_an_error_not_silence(here):
 
 
 def test_w65_no_variable_that_workers_get_is_an_option():
-    from slaunch.cli.options import ROWS
+    from slaunch.cli.rows import ROWS
 
     given = {"SLAUNCH_RANK", "SLAUNCH_WORLD_SIZE", "SLAUNCH_LOCAL_RANK", "SLAUNCH_LOCAL_WORLD_SIZE", "SLAUNCH_NODE_RANK"}
     given |= {"SLAUNCH_NNODES", "SLAUNCH_ATTEMPT", "SLAUNCH_JOB", "SLAUNCH_LOCAL_DEVICE", "SLAUNCH_ADDRESS", "SLAUNCH_ENDPOINT"}

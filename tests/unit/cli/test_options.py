@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slaunch.cli.options import ROWS, help_text, read_options
+from slaunch.cli.options import help_text, read_options
+from slaunch.cli.rows import ROWS
 from slaunch.errors import UsageError
 from slaunch.options import Program
 from slaunch.report.configuration import configuration
