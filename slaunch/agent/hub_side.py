@@ -67,7 +67,7 @@ class Hub:
         parted_at: when an agent was lost last, monotonic.
         joined: nodes that have come to the running job.
         gone: nodes whose agents are lost for good.
-        dead: agents whose process has certainly ended.
+        dead: agents whose process has certainly ended, and before it can have gone on without this one.
         mutual: those that have noticed the loss as well, about when this agent did.
         progress: the furthest step that a worker of this attempt has told; -1 = none.
         coming: this attempt is being prepared; None = it runs.

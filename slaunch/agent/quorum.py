@@ -6,7 +6,7 @@ settled once all of its agents know of it; those of earlier attempts count no mo
 has an agent of the settled one with it, and needs a majority of that, too.
 
 An agent that has ended counts like all others, as it may have been one of those who went on before it ended. There is one
-exception: if all others of a base have certainly ended, nobody is left who could go on from there.
+exception: if all others of a base had certainly ended before they can have gone on, nobody is left who could.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def holds(base: Collection[int], gone: Collection[int], dead: Collection[int] = 
     Args:
         base: those that stood together.
         gone: those that this part has lost.
-        dead: those of them whose process has certainly ended.
+        dead: those of them whose process has certainly ended, and before it can have gone on without this part.
     """
     here = [agent for agent in base if agent not in gone]
     if all(agent in here or agent in dead for agent in base):

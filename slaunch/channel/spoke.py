@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import selectors
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 
@@ -44,7 +45,8 @@ class Spoke:
         self._inbox: list[Message | Lost] = []
         self._watch = Watch()
         self._watch.add(link.sock, self._ready)
-        self._last = self._ticked = float("-inf")
+        self._last = self._ticked = time.monotonic()
+        self._woke = float("-inf")
         self._ready()  # something may have come together with the welcome
 
     def register(self, selector: selectors.BaseSelector) -> None:
@@ -82,7 +84,7 @@ class Spoke:
 
     def tick(self, now: float) -> None:
         """Notice a silent hub; its heartbeats are answered as they come."""
-        asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: the hub is not to blame
+        asleep = self._is_late(now)  # the hub is not to blame
         self._ticked = now
         if self._link is None:
             return
@@ -90,6 +92,12 @@ class Spoke:
             self._last, self._link.heard = now, False
         elif now - self._last > self._pulse.patience_s:
             self._lose(f"silent for {now - self._last:.1f} s", silent=True)
+
+    def _is_late(self, now: float) -> bool:
+        """Whether this process has stood still; the hub may have given it up meanwhile."""
+        if now - self._ticked > self._pulse.patience_s / 2:
+            self._woke = now
+        return self._woke == now
 
     def clock_offset_s(self, index: int) -> float:
         """Not measured by spokes."""
@@ -148,5 +156,7 @@ class Spoke:
 
     def _lose(self, why: str, silent: bool = False) -> None:
         if self._link:
+            now = time.monotonic()
+            late = self._is_late(now) or now < self._woke + self._pulse.patience_s
             self.close()
-            self._inbox.append(Lost(self.hub, why, silent))
+            self._inbox.append(Lost(self.hub, why, silent, late=late))

@@ -42,12 +42,14 @@ class Lost:
         why: one line, e.g. "connection reset by peer" or "silent for 6.0 s".
         silent: nothing was heard of it any more; else its connection ended.
         heir: it was the hub, and another one is being looked for: `Succeeded` or `Headless` follows.
+        late: this peer has stood still itself (SIGSTOP, a machine that swaps) for so long that it may have happened long ago.
     """
 
     index: int
     why: str
     silent: bool = False
     heir: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ class Succeeded:
 
     Attributes:
         index: which one; this peer itself may be it.
-        proven: the old hub's process has certainly ended; else it may live on, out of reach.
+        proven: the old hub's process has certainly ended, and before the others can have gone on without this peer; else it may
+            live on, out of reach, or have done so.
         mutual: nothing was heard of the old hub for as long as it waits for others; so it has lost this peer, too.
-        ended: those before it in line whose processes have certainly ended.
+        ended: those before it in line of which the same is certain.
     """
 
     index: int

@@ -16,6 +16,7 @@ import selectors
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 
 from slaunch.channel.dial import REFUSED, Caller, Dialer, Round, Target
 from slaunch.channel.door import Door
@@ -41,6 +42,9 @@ PAUSE_S = 0.2
 """Between two looks at all of them."""
 PROBE_S = 1.0
 """Time to find out whether an agent whose connection has ended lives."""
+PROOF_BEATS = 1.0
+"""An end that is seen so soon after the loss of the hub came before the others can have gone on without this agent, which they do two
+heartbeats after they have lost it; one that is seen later may be the end of a job that went on."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Search:
     Attributes:
         before: those in line that come before this agent.
         dead: those that have certainly ended: their machine says that nobody listens there any more.
+        idle: those of them that had ended before they can have gone on without this agent.
     """
 
     def __init__(  # noqa: PLR0917 - what the search depends on
@@ -93,6 +98,8 @@ class Search:
         self._places = {brackets(*target): index for index in self.before for target in line.targets[index]}
         self._probed = self.before if lost.silent else (lost.index, *self.before)
         self.dead: set[int] = set()
+        self.idle: set[int] = set()
+        self._proves_until = -inf if lost.late else time.monotonic() + PROOF_BEATS * pulse.interval_s
         turn_s = TURN_BEATS * pulse.interval_s
         self._turn = time.monotonic() + (len(self.before) * turn_s or (0.0 if lost.silent else PROBE_S))
         self._end = self._turn if self._heir else self._turn + GATHER_BEATS * pulse.interval_s
@@ -114,7 +121,7 @@ class Search:
         if link:
             return link
         if self._heir and (now >= self._end or self._all_dead()):
-            ended = tuple(index for index in self.before if index in self.dead)
+            ended = tuple(index for index in self.before if index in self.idle)
             return Succeeded(self._own, self.proven, self._lost.silent, ended)
         if now >= self._end or self._all_dead():
             return Headless(f"{self._lost.why}; none of the next {len(self.before)} agents has taken its place")
@@ -126,8 +133,9 @@ class Search:
 
     @property
     def proven(self) -> bool:
-        """Whether the old hub is dead for certain: its connection has ended, and its machine says that nobody listens there."""
-        return self._lost.index in self.dead
+        """Whether the old hub has certainly ended, and did nothing before: its connection has ended, and its machine said at once
+        that nobody listens there."""
+        return self._lost.index in self.idle
 
     def close(self) -> None:
         """End what is under way."""
@@ -145,7 +153,7 @@ class Search:
         link = self._round.look(self._end + PROBE_S, wait=False)
         if not link and self._round.over:
             self.close()
-            self._mark_dead()
+            self._mark_dead(now)
             self._again_at = now + PAUSE_S
         return link
 
@@ -159,11 +167,13 @@ class Search:
         if selector:
             selector.register(self._round, selectors.EVENT_READ, lambda: None)
 
-    def _mark_dead(self) -> None:
+    def _mark_dead(self, now: float) -> None:
         for index in set(self._probed) - self.dead:
             found = {self._dialer.seen.get(target) for target in self._line.targets[index]}
             if found == {REFUSED}:
                 self.dead.add(index)
+                if now <= self._proves_until:
+                    self.idle.add(index)
 
     def _all_dead(self) -> bool:
         return bool(self._probed) and self.dead >= set(self._probed)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from slaunch.agent.events import AgentGone, AgentSaid
 from slaunch.channel.star import Headless, Succeeded
-from slaunch.channel.succession import GATHER_BEATS, HEIRS, PROBE_S, TURN_BEATS
+from slaunch.channel.succession import GATHER_BEATS, HEIRS, PROBE_S, PROOF_BEATS, TURN_BEATS
 
 if TYPE_CHECKING:
     from .world import Agent, World
 
 BEAT_S, PATIENCE_S = 1.0, 6.0
-AHEAD_S = 0.3  # after the loss of the hub: who finds all before it in line dead opens its door
+LOOKS_S = (0.3, 0.999 * PROOF_BEATS * BEAT_S)  # after the loss of the hub: who finds all before it in line dead opens its door
 
 
 @dataclass(eq=False)
@@ -43,6 +43,7 @@ class Search:
     before: tuple[int, ...]
     heir: bool
     mutual: bool
+    idle: set[int] = field(default_factory=set)  # they ended before they can have gone on
 
 
 class Network:
@@ -228,7 +229,8 @@ class Network:
         self.world.feed(agent, AgentGone(hub.index, why, self.world.wall(agent), True))
         probed = before if silent else (hub.index, *before)
         turn_s = len(before) * TURN_BEATS * BEAT_S or (0.0 if silent else PROBE_S)
-        self._after(AHEAD_S, self._ahead, agent, search, probed, hub)
+        for look_s in LOOKS_S:
+            self._after(look_s, self._ahead, agent, search, probed, hub)
         self._after(turn_s + (0.0 if heir else GATHER_BEATS * BEAT_S), self._turn, agent, search, hub)
         self._after(0.001, self._knock, agent, search)
 
@@ -242,9 +244,14 @@ class Network:
                 self._enter(agent, other)
 
     def _ahead(self, agent: Agent, search: Search, probed: tuple[int, ...], hub: Agent) -> None:
-        others = [self.world.agents[index] for index in probed]
-        if probed and all(each.ended and not each.machine_dead and not self.apart(agent, each) for each in others):
-            self._turn(agent, search, hub)
+        if agent.search is search:
+            search.idle.update(index for index in probed if self._refused(agent, self.world.agents[index]))
+            if probed and search.idle.issuperset(probed):
+                self._turn(agent, search, hub)
+
+    def _refused(self, agent: Agent, other: Agent) -> bool:
+        """Whether its machine says that nobody listens there."""
+        return other.ended and not other.machine_dead and not self.apart(agent, other)
 
     def _turn(self, agent: Agent, search: Search, hub: Agent) -> None:
         """It is this agent's turn to be the hub; or it has found none in time."""
@@ -254,12 +261,11 @@ class Network:
         if not search.heir:
             self.world.feed(agent, Headless("silent"))
             return
-        refused = lambda each: each.ended and not each.machine_dead and not self.apart(agent, each)  # noqa: E731
-        ended = tuple(index for index in search.before if refused(self.world.agents[index]))
+        ended = tuple(index for index in search.before if index in search.idle)
         agent.hub, agent.door = agent.index, agent.reign
         self.spokes[agent.index] = {}
         self._after(GATHER_BEATS * BEAT_S, self._gathered, agent, agent.reign)
-        self.world.feed(agent, Succeeded(agent.index, refused(hub), search.mutual, ended))
+        self.world.feed(agent, Succeeded(agent.index, hub.index in search.idle, search.mutual, ended))
         for other in self.world.agents:
             if other.search is not None and agent.index in other.search.before and other.reign == agent.reign:
                 self._after(self._delay(), self._knock, other, other.search)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -9,7 +10,7 @@ from support.stars import LOCAL, SECRET, Loop, connect, make_star
 
 from slaunch.channel.listen import listen
 from slaunch.channel.star import Headless, Item, Lost, Message, Pulse, Succeeded
-from slaunch.channel.succession import HEIRS, Dynasty, Line
+from slaunch.channel.succession import HEIRS, PROOF_BEATS, Dynasty, Line
 
 PULSE = Pulse(0.2, 5.0)
 
@@ -105,6 +106,29 @@ def test_a_silent_hub_is_not_proven_dead_and_its_return_moves_nobody(court):
     job.all[1].broadcast({"stop": "by the new one"})
     job.loop.run(lambda: any(isinstance(item, Message) for item in job.of(2)))
     assert [item for item in job.of(2) if isinstance(item, Message)] == [Message(1, {"stop": "by the new one"})]
+
+
+def test_those_that_end_later_may_have_gone_on_before(court):
+    """It loses the hub alone; soon after the others have ended, perhaps as their job was done."""
+    job = court(3, Pulse(0.2, 5.0))
+    job.all[2]._star._lose("the cable is out")
+    begun = time.monotonic()
+    job.loop.run(lambda: time.monotonic() > begun + 2 * PROOF_BEATS * 0.2)
+    job.kill(0, 1)
+    job.loop.run(lambda: job.settled(2))
+    assert job.reigns(2) == [Succeeded(2, proven=False, ended=())]
+
+
+def test_one_that_stood_still_cannot_say_when_the_others_have_ended(court):
+    job = court(2, Pulse(0.1, 1.0))
+    job.cut(1)
+    begun = time.monotonic()
+    job.loop.run(lambda: time.monotonic() > begun + 0.7)
+    job.kill(0)
+    job.loop.stars.append(job.all[1])
+    job.loop.run(lambda: job.settled(1))
+    assert job.of(1)[0] == Lost(0, "it closed the connection", heir=True, late=True)
+    assert job.reigns(1) == [Succeeded(1, proven=False)]
 
 
 def test_one_that_loses_the_hub_alone_finds_no_other(court):

@@ -29,6 +29,7 @@ def test_w17_w20_p98_no_life_breaks_a_law() -> None:
         3510,  # a hub dies while nodes hear that their workers shall start
         10770,
         16498,
+        519498,  # the others go on without a node and end; it must not begin anew when it sees that
     ],
 )
 def test_lives_that_once_had_two_worlds(seed: int) -> None:
