@@ -34,10 +34,13 @@ class SlaunchError(Exception):
 
     Attributes:
         local: True if only this task can know of the error, so that it must speak even where another task speaks for all.
+        unfit: nodes that kept the job from beginning though others are fit, each with the reason, for the list of bad nodes; on
+            the one task that writes it, () on all others.
     """
 
     exit_code = 1
     local = False
+    unfit: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, wanted: str, seen: str, todo: str) -> None:
         super().__init__(wanted, seen, todo)

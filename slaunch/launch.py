@@ -10,6 +10,7 @@ from functools import partial
 from typing import NoReturn
 
 from slaunch.agent.attempts import Again
+from slaunch.agent.blame import Book, keep
 from slaunch.agent.memory import Memory
 from slaunch.agent.node_side import SAVE_SIGNALS
 from slaunch.agent.phases import Phases, began
@@ -126,6 +127,10 @@ def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phase
         found = None
     except LateError as late:
         found = late
+    except SlaunchError as error:
+        if error.unfit:
+            keep(Book(options.exclude_bad, job_name(options, task.allocation)), error.unfit, lambda line: say(task, line))
+        raise
     from slaunch.late import come_late
 
     return come_late(task, found, facts, options, env, phases)

@@ -68,7 +68,11 @@ class BadNodes:
         for node, why in nodes:
             if not why.startswith(LOST):
                 self._say(f"node {node} ({self._hosts[node]}) is left out: {why}")
-        if not self._path:
+        self.keep(nodes)
+
+    def keep(self, nodes: Sequence[tuple[int, str]]) -> None:
+        """Write them down, if the user wants that; the user has been told of them."""
+        if not (self._path and nodes):
             return
         now = wall_s()
         faults = tuple(Fault(self._hosts[node], now, why, self._job) for node, why in nodes)
@@ -84,6 +88,14 @@ class BadNodes:
     def _done(self, said: object) -> None:
         if said != "":
             self._say(str(said or f"keep the list of bad nodes in {self._path}: not done within {WRITE_S:g} s"))
+
+
+def keep(book: Book, nodes: Sequence[tuple[str, str]], say: Callable[[str], None]) -> None:
+    """Write down nodes, by their host names, and the reasons, where no agent runs; wait until that is done, or given up."""
+    with selectors.DefaultSelector() as selector:
+        bad = BadNodes(book, [host for host, _ in nodes], say, selector, set())
+        bad.keep([(index, why) for index, (_, why) in enumerate(nodes)])
+        bad.close()
 
 
 def written(path: str, faults: Sequence[Fault], now_s: float) -> str:

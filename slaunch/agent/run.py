@@ -97,7 +97,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
             silence = Silence(options.hang_timeout_s, own_node, place.host)
             telling = Telling(notice, crew, silence, aside.remark)
             aside.end_s = lambda: notice.end_s
-            bad = bad_nodes(plan, known, options, aside, selector, crew)
+            bad = bad_nodes(plan, known, options, aside, selector, crew, again if star.is_hub else None)
             desk = Desk(crew, console, silence, aside, journal, progress, selector, bad, known)
             first = Made(plan, place_of(own_node, plan, again), specs)
             attempts = Attempts(first, own_node, again, desk, env)
@@ -164,10 +164,27 @@ def with_welcome(state: supervisor.State, again: Again | None) -> supervisor.Sta
 
 
 def bad_nodes(  # noqa: PLR0917 - what it is made from
-    plan: Plan, hosts: Sequence[str], options: Options, aside: Aside, selector: selectors.BaseSelector, crew: Crew
+    plan: Plan,
+    hosts: Sequence[str],
+    options: Options,
+    aside: Aside,
+    selector: selectors.BaseSelector,
+    crew: Crew,
+    again: Again | None,
 ) -> BadNodes:
-    """Where nodes that have shown a fault are told of."""
-    return BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
+    """Where nodes that have shown a fault are told of; those that were not fit at the start at once, by the hub, which has `again`."""
+    bad = BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
+    bad.keep(unfit_at_first(again))
+    return bad
+
+
+def unfit_at_first(again: Again | None) -> tuple[tuple[int, str], ...]:
+    """Nodes without which the job has begun, as the meeting has told the user, and why."""
+    if again is None or not again.unfit:
+        return ()
+    from slaunch.rendezvous.check import unfit
+
+    return tuple(unfit(again.membership.facts).items())
 
 
 def speaking(env: Mapping[str, str], options: Options) -> Mapping[str, str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from slaunch.errors import AgreementError, SlaunchError
+from slaunch.errors import AgreementError, AllocationError, SlaunchError, UsageError
 from slaunch.node.values import NodeFacts
 from slaunch.rendezvous.codec import Card, decode_card, read_words
 from slaunch.rendezvous.names import some
 
 CLOCK_S = 5.0
 """Clocks that differ by more are worth a warning."""
+MISTAKEN = frozenset((UsageError.exit_code, AllocationError.exit_code))
+"""Errors in what was said to a node, as a wrong number: another node would have them as well."""
 
 
 def check_cards(cards: Sequence[Card], least: int = 0) -> list[str]:
@@ -109,6 +111,17 @@ def raise_problems(facts: Sequence[NodeFacts]) -> None:
     code, wanted, _, todo = next(iter(hosts))
     seen = "\n        ".join(f"{some(list(dict.fromkeys(where)))}: {problem[2]}" for problem, where in hosts.items())
     raise class_of(code)(wanted, seen, todo)
+
+
+def unfit(facts: Sequence[NodeFacts]) -> dict[int, str]:
+    """Nodes that later jobs had better do without, by their place, and why.
+
+    None if there is no node without problems: what is wrong everywhere, as the name of the program, is the job's own.
+    """
+    if all(each.problems for each in facts):
+        return {}
+    found = ((index, [problem for problem in each.problems if problem.code not in MISTAKEN]) for index, each in enumerate(facts))
+    return {index: problems[0].seen for index, problems in found if problems}
 
 
 def class_of(code: int) -> type[SlaunchError]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from slaunch.allocation.values import Task
 from slaunch.channel.star import Solo, Star
-from slaunch.errors import RendezvousError
+from slaunch.errors import RendezvousError, SlaunchError
 from slaunch.frozen import replace
 from slaunch.node.values import NodeFacts
 from slaunch.options import Options
@@ -192,7 +192,7 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
         port = control[0].getsockname()[1] if control else 0
         cards, secret = exchange(gatherer, ground, port, deadline)
         ground.say(f"met {len(cards)} tasks by {way}: {reason}")
-        check(cards, ground)
+        check(cards, ground, gatherer.rank == 0)
         everybody = proven(tuple(card.facts for card in cards), ground, gatherer, deadline)
     except BaseException:
         gatherer.close()
@@ -243,9 +243,15 @@ def enough(cards: list[Card], options: Options) -> int:
     return least if alone and options.elastic and least < most else 0
 
 
-def check(cards: list[Card], ground: Ground) -> None:
-    """The tasks must belong together; smaller differences are said."""
-    from slaunch.rendezvous.check import check_cards
+def check(cards: list[Card], ground: Ground, first: bool) -> None:
+    """The tasks must belong together; smaller differences are said. An error on the first task has the nodes that are not fit."""
+    from slaunch.rendezvous.check import check_cards, unfit
 
-    for line in check_cards(cards, enough(cards, ground.options)):
+    try:
+        warnings = check_cards(cards, enough(cards, ground.options))
+    except SlaunchError as error:
+        facts = [card.facts for card in cards]
+        error.unfit = tuple((facts[index].host, why) for index, why in unfit(facts).items()) if first else ()
+        raise
+    for line in warnings:
         ground.say(f"warning: {line}")

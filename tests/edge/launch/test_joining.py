@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from slaunch.agent import keeper
+from slaunch.badnodes import read
 from slaunch.options import Options, Program
 from slaunch.rendezvous import etcd_late
 from slaunch.rendezvous.etcd_client import Etcd, EtcdError
@@ -246,15 +248,40 @@ def test_w20_a_hub_whose_entry_another_job_has_ends_its_job(server: Server, monk
     assert "another entry" in watched(server, monkeypatch, take)
 
 
-def test_a_node_that_is_not_fit_at_the_start_is_left_out(agents: Callable[[str, str], Agents]) -> None:
+def test_a_node_that_is_not_fit_at_the_start_is_left_out(tmp_path: Path, agents: Callable[[str, str], Agents]) -> None:
     """The first one: its agent leads all the same. Its list of devices is wrong; three nodes are there, and two are enough."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        job = agents(f"127.0.0.1:{probe.getsockname()[1]}", "2:3")
+        port = probe.getsockname()[1]
+    job = agents(f"127.0.0.1:{port}", "2:3")
+    job.call += ["--exclude-bad", "bad"]
     job.start(CUDA_VISIBLE_DEVICES="0,0")
-    until(lambda: "waiting for" in job.said(), job.said)
+    listens = re.compile(rf":{port:04X} 0+:0000 0A ")
+    until(lambda: listens.search(Path("/proc/net/tcp").read_text()), lambda: f"nobody listens\n{job.said()}")
     job.start()
     job.start()
     job.up(0, 2)
+    until((tmp_path / "bad").exists, lambda: f"no list for later jobs\n{job.said()}")
     assert job.end() == [0, 0, 0], job.said()
     assert "is left out: CUDA_VISIBLE_DEVICES=0,0 names 0 twice" in job.said()
     assert "2 workers on 2 nodes ended well" in job.said()
+    assert listed(tmp_path) == [f"CUDA_VISIBLE_DEVICES=0,0 names 0 twice of join{os.getpid()}"]
+
+
+def test_nodes_that_keep_a_job_from_beginning_are_listed_for_the_next_one(
+    tmp_path: Path, agents: Callable[[str, str], Agents]
+) -> None:
+    """Two of three are fit, and all three are wanted."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        job = agents(f"127.0.0.1:{probe.getsockname()[1]}", "3")
+    job.call += ["--exclude-bad", "bad"]
+    job.start()
+    job.start(CUDA_VISIBLE_DEVICES="0,0")
+    job.start()
+    assert job.end() == [66, 66, 66], job.said()
+    assert listed(tmp_path) == [f"CUDA_VISIBLE_DEVICES=0,0 names 0 twice of join{os.getpid()}"]
+
+
+def listed(place: Path) -> list[str]:
+    """The faults in the list of bad nodes; the list itself has this machine."""
+    assert (place / "bad").read_text() == f"{os.uname().nodename}\n"
+    return [f"{fault.why.split(';')[0]} of {fault.job}" for fault in read(f"{place}/bad")]

@@ -5,7 +5,7 @@ from support.facts import facts
 
 from slaunch.errors import AgreementError, DeviceError, ScriptMissingError
 from slaunch.node.values import Problem
-from slaunch.rendezvous.check import check_cards, check_clocks, check_digests, class_of, read_cards
+from slaunch.rendezvous.check import check_cards, check_clocks, check_digests, class_of, read_cards, unfit
 from slaunch.rendezvous.codec import Card, encode_card
 
 MISSING = Problem(127, "start train.py", "no such file: /home/me/train.py", "check the path")
@@ -95,6 +95,15 @@ def test_local_errors_come_before_disagreement():
     """A script that is missing on one node has another digest there, too."""
     with pytest.raises(ScriptMissingError):
         check_cards(cards(n1={"problems": (MISSING,), "program_digest": ""}))
+
+
+def test_nodes_to_do_without_are_those_with_problems_of_their_own():
+    wrong, gone = Problem(65, "number the nodes", "--node-rank=7", "leave it out"), Problem(66, "find the GPUs", "3 is gone", "")
+    alone = {"n1": {"problems": (wrong, gone)}, "n2": {"problems": (wrong,)}, "n3": {"problems": (MISSING, gone)}}
+    assert unfit([card.facts for card in cards(**alone)]) == {1: "3 is gone", 3: MISSING.seen}
+    everywhere = {"n0": {"problems": (MISSING,)}, "n1": {"problems": (gone, MISSING)}}
+    assert unfit([card.facts for card in cards(2, **everywhere)]) == {}, "the job's own fault"
+    assert unfit([card.facts for card in cards(2)]) == {}
 
 
 def test_classes_by_exit_code():
