@@ -172,7 +172,7 @@ def bad_nodes(  # noqa: PLR0917 - what it is made from
     crew: Crew,
     again: Again | None,
 ) -> BadNodes:
-    """Where nodes that have shown a fault are told of; those that were not fit at the start at once, by the hub, which has `again`."""
+    """Where nodes that have shown a fault are told of; by the hub, whose `again` this is, at once those not fit at the start."""
     bad = BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
     bad.keep(unfit_at_first(again))
     return bad

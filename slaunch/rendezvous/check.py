@@ -116,11 +116,11 @@ def raise_problems(facts: Sequence[NodeFacts]) -> None:
 def unfit(facts: Sequence[NodeFacts]) -> dict[int, str]:
     """Nodes that later jobs had better do without, by their place, and why.
 
-    None if there is no node without problems: what is wrong everywhere, as the name of the program, is the job's own.
+    What is wrong on more than half of them, as the name of a program, is the job's own.
     """
-    if all(each.problems for each in facts):
-        return {}
-    found = ((index, [problem for problem in each.problems if problem.code not in MISTAKEN]) for index, each in enumerate(facts))
+    common = Counter(kind for each in facts for kind in {(problem.code, problem.wanted) for problem in each.problems})
+    own = {kind for kind, nodes in common.items() if 2 * nodes <= len(facts) and kind[0] not in MISTAKEN}
+    found = ((index, [each for each in one.problems if (each.code, each.wanted) in own]) for index, one in enumerate(facts))
     return {index: problems[0].seen for index, problems in found if problems}
 
 

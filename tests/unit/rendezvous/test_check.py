@@ -101,9 +101,10 @@ def test_nodes_to_do_without_are_those_with_problems_of_their_own():
     wrong, gone = Problem(65, "number the nodes", "--node-rank=7", "leave it out"), Problem(66, "find the GPUs", "3 is gone", "")
     alone = {"n1": {"problems": (wrong, gone)}, "n2": {"problems": (wrong,)}, "n3": {"problems": (MISSING, gone)}}
     assert unfit([card.facts for card in cards(**alone)]) == {1: "3 is gone", 3: MISSING.seen}
-    everywhere = {"n0": {"problems": (MISSING,)}, "n1": {"problems": (gone, MISSING)}}
-    assert unfit([card.facts for card in cards(2, **everywhere)]) == {}, "the job's own fault"
-    assert unfit([card.facts for card in cards(2)]) == {}
+    most = {"n0": {"problems": (MISSING,)}, "n1": {"problems": (MISSING, gone)}}
+    assert unfit([card.facts for card in cards(3, **most)]) == {1: "3 is gone"}, "the program is the job's own fault"
+    assert unfit([card.facts for card in cards(2, **{**most, "n1": {"problems": (gone,)}})]) == {0: MISSING.seen, 1: "3 is gone"}
+    assert unfit([card.facts for card in cards(1, **most)]) == unfit([card.facts for card in cards(2)]) == {}
 
 
 def test_classes_by_exit_code():
