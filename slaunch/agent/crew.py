@@ -36,7 +36,8 @@ SWEEP_S = 0.02
 @dataclass
 class Worker:
     """A worker that has been started. `pidfd` is -1 on a kernel without pidfd_open(2), `peak_bytes` known once it has ended.
-    `err_log` is "" where its errors go to the same file.
+    `err_log` is "" where its errors go to the same file. `ending_at`: when it was seen to be ending as it was told to, seconds
+    since the epoch; 0 = it was not.
     """
 
     spec: WorkerSpec
@@ -47,6 +48,7 @@ class Worker:
     err_log: str = ""
     err_start: int = 0
     told: bool = False
+    ending_at: float = 0.0
     ended: bool = False
     peak_bytes: int = 0
 
@@ -202,10 +204,17 @@ class Crew:
         if number == signal.SIGABRT:
             _forbid_cores(alive)
         for worker in alive:
-            worker.told = True
+            self._tell(worker)
             _signal_group(worker.pid, number)
             if number:
                 _signal_group(worker.pid, signal.SIGCONT)  # one that is stopped would not hear of it
+
+    def _tell(self, worker: Worker) -> None:
+        """From now on the worker's end is a consequence. Not if it is ending already: to free its memory and devices takes a program
+        seconds, and its peers, whose connections the kernel has closed by then, often end sooner."""
+        if not worker.told and not worker.ended and tree.is_ending(worker.pid):
+            worker.ending_at = wall_s()
+        worker.told = True
 
     def forward(self, number: int) -> None:
         """Pass a signal on to each worker's outermost processes that catch it; what those started is theirs to tell."""
@@ -229,7 +238,7 @@ class Crew:
         self._killing = True
         self._drop_waiting()
         for worker in self.workers.values():
-            worker.told = True
+            self._tell(worker)
         self.look()
 
     def look(self) -> None:
@@ -310,7 +319,8 @@ class Crew:
         said = errorfile.read(spec.set_env.get(errorfile.VARIABLE, ""))
         cause, detail = classify(shell_code, number, lines, killed, said, " ".join(spec.set_env.values()))
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
-        return Failure(*who, shell_code, number, now, cause, detail, log, lines, worker.told, spec.role)
+        told = worker.told and not worker.ending_at
+        return Failure(*who, shell_code, number, worker.ending_at or now, cause, detail, log, lines, told, spec.role)
 
 
 def _forbid_cores(workers: list[Worker]) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable
 
 from slaunch.agent.values import Stuck
 
+PF_EXITING = 0x4
+"""Flag of a process that has begun to exit (<linux/sched.h>), the ninth field of proc_pid_stat(5)."""
+
 
 def children(pid: int) -> list[int]:
     """Direct children of a process; () if it is gone. `children` needs CONFIG_PROC_CHILDREN, which distributions set."""
@@ -39,16 +42,36 @@ def descendants(root: int, leave: Collection[int] = ()) -> list[int]:
     return found
 
 
-def _stat(pid: int) -> tuple[str, str, int]:
-    """Name, state letter and parent of a process, from proc_pid_stat(5); ("", "", 0) if it is gone."""
+def is_ending(pid: int) -> bool:
+    """Whether a process is on its way out of the kernel: it will end with the status that it has, whatever it is sent now."""
+    if not _exits(f"/proc/{pid}"):
+        return False
+    try:  # the first thread may end by itself
+        return all(_exits(f"/proc/{pid}/task/{thread}") for thread in os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return True
+
+
+def _exits(task: str) -> bool:
+    rest = _read_stat(task)[1]
+    return not rest or bool(int(rest[6]) & PF_EXITING)
+
+
+def _read_stat(task: str) -> tuple[str, list[str]]:
+    """Name of a process or thread and the fields after it, from proc_pid_stat(5); ("", []) if it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", errors="replace") as file:
+        with open(f"{task}/stat", errors="replace") as file:
             text = file.read()
     except (FileNotFoundError, ProcessLookupError):
-        return "", "", 0
+        return "", []
     name, _, rest = text.partition("(")[2].rpartition(")")
-    state, parent = rest.split()[:2]
-    return name, state, int(parent)
+    return name, rest.split()
+
+
+def _stat(pid: int) -> tuple[str, str, int]:
+    """Name, state letter and parent of a process; ("", "", 0) if it is gone."""
+    name, rest = _read_stat(f"/proc/{pid}")
+    return (name, rest[0], int(rest[1])) if rest else ("", "", 0)
 
 
 def running(pids: Iterable[int], node: int, host: str) -> tuple[Stuck, ...]:

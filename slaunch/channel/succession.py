@@ -43,8 +43,8 @@ PAUSE_S = 0.2
 PROBE_S = 1.0
 """Time to find out whether an agent whose connection has ended lives."""
 PROOF_BEATS = 1.0
-"""An end that is seen so soon after the loss of the hub came before the others can have gone on without this agent, which they do two
-heartbeats after they have lost it; one that is seen later may be the end of a job that went on."""
+"""An end that is seen so soon after the loss of the hub came before the others can have gone on without this agent, which they do
+two heartbeats after they have lost it; one that is seen later may be the end of a job that went on."""
 
 
 @dataclass(frozen=True)

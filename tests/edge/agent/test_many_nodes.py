@@ -106,24 +106,54 @@ def test_a_node_that_cannot_write_its_logs_ends_the_job(tmp_path: Path) -> None:
         assert "workerlog.1: Is a directory" in text
 
 
-def test_p94_first_failure_when_all_nodes_fail_nearly_together(tmp_path: Path) -> None:
-    """Rank 1 fails; the others notice a moment later, as in a collective, and fail by themselves before slaunch stops them."""
-    victim = f"""
-import os, sys, time
-open("{tmp_path}/up." + os.environ["RANK"], "w").close()
-while not os.path.exists("{tmp_path}/gone"): time.sleep(0.0005)
+VICTIM = """
 sys.stderr.write("RuntimeError: Connection closed by peer\\n"); sys.stderr.flush()
 os._exit(1)
 """
+
+
+def test_p94_first_failure_when_all_nodes_fail_nearly_together(tmp_path: Path) -> None:
+    """Rank 1 fails; the others notice a moment later, as in a collective, and fail by themselves before slaunch stops them."""
+    victim = f"""
+import fcntl, os, sys, time
+while not os.path.exists("{tmp_path}/locked"): time.sleep(0.01)
+file = open("{tmp_path}/lock")
+open("{tmp_path}/up." + os.environ["RANK"], "w").close()
+fcntl.flock(file, fcntl.LOCK_SH)  # until the kernel takes the lock from the dead
+{VICTIM}"""
     culprit = f"""
-import os, sys, time
+import fcntl, os, sys, time
+file = open("{tmp_path}/lock", "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+open("{tmp_path}/locked", "w").close()
 while not all(os.path.exists(f"{tmp_path}/up.{{r}}") for r in (0, 2, 3)): time.sleep(0.01)
-open("{tmp_path}/gone", "w").close()
 os._exit(9)
 """
     with Job(tmp_path, [[python(victim)], [python(culprit), python(victim)], [python(victim)]]) as job:
         assert job.wait() == [9, 9, 9]
         assert job.report()["verdict"]["first"]["rank"] == 1
+
+
+def test_p94_one_that_takes_long_to_leave_the_kernel_is_no_victim(tmp_path: Path) -> None:
+    """Rank 0 has a GiB to free; rank 1 sees it die and is gone before it."""
+    culprit = f"""
+import mmap, os, time
+memory = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+with open("{tmp_path}/pid.part", "w") as file: file.write(str(os.getpid()))
+os.rename("{tmp_path}/pid.part", "{tmp_path}/pid")
+while not os.path.exists("{tmp_path}/up.1"): time.sleep(0.01)
+os._exit(9)
+"""
+    victim = f"""
+import os, sys, time
+while not os.path.exists("{tmp_path}/pid"): time.sleep(0.01)
+stat = "/proc/" + open("{tmp_path}/pid").read() + "/stat"
+open("{tmp_path}/up.1", "w").close()
+while os.path.exists(stat) and not int(open(stat).read().rpartition(")")[2].split()[6]) & 4: pass
+{VICTIM}"""
+    with Job(tmp_path, [[python(culprit), python(victim)]]) as job:
+        assert job.wait() == [9]
+        assert job.report()["verdict"]["first"]["rank"] == 0
 
 
 def test_f322_w28_grace_is_common_to_all_nodes(tmp_path: Path) -> None:
