@@ -210,8 +210,8 @@ class Crew:
                 _signal_group(worker.pid, signal.SIGCONT)  # one that is stopped would not hear of it
 
     def _tell(self, worker: Worker) -> None:
-        """From now on the worker's end is a consequence. Not if it is ending already: to free its memory and devices takes a program
-        seconds, and its peers, whose connections the kernel has closed by then, often end sooner."""
+        """From now on the worker's end is a consequence. Not if it is ending already: to free its memory and devices may take
+        seconds, and its peers, whose connections the kernel has closed by then, are often gone before."""
         if not worker.told and not worker.ended and tree.is_ending(worker.pid):
             worker.ending_at = wall_s()
         worker.told = True
