@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from slaunch.agent.policy import COMPLETE
 from slaunch.agent.values import RunReport
-from slaunch.errors import RequeueError
+from slaunch.errors import RequeueError, SlaunchError
 from slaunch.frozen import dataclass, replace
 from slaunch.options import Options
+from slaunch.report.errors import render_error
 from slaunch.slurm import batch, requeue
 from slaunch.slurm.requeue import Ledger
 from slaunch.slurm.why import Why
@@ -98,6 +99,7 @@ def prepare(report: RunReport, why: Why, options: Options, place: tuple[str, str
 def ask(job: str, env: Mapping[str, str]) -> None:
     """Have the job requeued: by the process in the batch script if there is one, else now. Slurm then ends this process."""
     if batch.VARIABLE not in env:
-        failed = requeue.ask_slurm(job)
-        if failed:
-            print(f"slaunch: {failed}", file=sys.stderr, flush=True)
+        try:
+            requeue.ask_slurm(job)
+        except SlaunchError as error:
+            print(render_error(error, colour=sys.stderr.isatty()), file=sys.stderr, flush=True)

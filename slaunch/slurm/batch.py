@@ -39,9 +39,10 @@ def run_step(call: StepCall, job: str, restarts: int, ledger: str) -> int:
     code = follow(pid, job, frozenset(handled))
     found = read(ledger, job)
     if found is not None and found.asked == restarts:
-        failed = ask_slurm(job)
-        if failed:
-            print(f"slaunch: {failed}", file=sys.stderr, flush=True)
+        try:
+            ask_slurm(job)
+        except (AllocationError, MissingToolError) as error:  # the exit code is the steps' all the same
+            print(f"slaunch: {error}", file=sys.stderr, flush=True)
     return code
 
 

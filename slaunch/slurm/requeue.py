@@ -18,6 +18,7 @@ ANY = -1
 IDLE_LIMIT = 3
 """A program that tells its progress and has made none in so many runs is not run again, unless the user says otherwise."""
 KINDS = ("preempt", "timeout", "failure")
+WISH = "put the job back into the queue"
 COUNTS = {"preempt": "after a preemption", "timeout": "at the time limit", "failure": "after a failure"}
 
 
@@ -119,10 +120,18 @@ def counted(ledger: Ledger, kind: str, asked: int) -> Ledger:
     return replace(ledger, **{kind: getattr(ledger, kind) + 1}, asked=asked)
 
 
-def ask_slurm(job: str) -> str:
-    """Have Slurm put the job back into the queue, which ends it. What went wrong, in a line; "" if nothing did."""
+def ask_slurm(job: str) -> None:
+    """Have Slurm put the job back into the queue, which ends it.
+
+    Raises:
+        MissingToolError: there is no scontrol.
+        AllocationError: Slurm refuses ("operation is presently disabled": the job has Requeue=0), or does not answer in time.
+    """
     try:
         ask(("scontrol", "requeue", job))
-    except (AllocationError, MissingToolError) as error:
-        return f"the job was not put back into the queue: {error.seen}"
-    return ""
+    except MissingToolError as error:
+        raise MissingToolError(WISH, error.seen, error.todo) from None
+    except AllocationError as error:
+        seen = f"`scontrol requeue {job}`: {error.seen}"
+        todo = "submit it by `sbatch --requeue`: Slurm takes back no job that sbatch has not started, where JobRequeue=0 no other"
+        raise AllocationError(WISH, seen, todo) from None

@@ -121,6 +121,8 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
         Run(cluster, "cancelled", batch(), ("-N1", NEAR, "--time=10")),
         Run(cluster, "b_term", batch(), ("-N1", NEAR, "--time=30")),
         Run(cluster, "crashes", step("failure=1"), ("-N1", NEAR, "--time=10"), ("20", "7")),
+        Run(cluster, "refused", batch("failure=1"), ("-N1", NEAR, "--time=10", "--no-requeue"), ("20", "7")),
+        Run(cluster, "unasked", step("failure=1"), ("-N1", NEAR, "--time=10", "--no-requeue"), ("20", "7")),
         Run(cluster, "array", OTHER_TASK + step(), (*near, "--time=10", "--array=3,5")),
         Run(cluster, "het", batch(), ("-N1", NEAR, "--time=10", ":", *REST[:-1], "-N1", NEAR)),
         Run(cluster, "preempted", batch(workers=2), ("-N1", "-wn3", "-c4", "--time=10")),
@@ -253,6 +255,16 @@ def test_p78_p83_a_sigterm_to_the_batch_script_ends_the_job_in_good_order(runs: 
     assert run.numbers("saved.0")[0][2] == "stop"
     assert "stopped by SIGTERM (exit code 143)" in run.read("out")
     assert run.ledger() == {}
+
+
+def test_p85_what_slurm_says_of_a_job_that_it_does_not_take_back_is_an_error(runs: dict[str, Run]) -> None:
+    """Whether slaunch in the batch script has asked, or the agent."""
+    for run in (runs["refused"], runs["unasked"]):
+        said = run.read("out")
+        assert run.states[-1] == "FAILED"
+        assert "slaunch: cannot put the job back into the queue\n  seen: `scontrol requeue" in said
+        assert f" {run.job}`: Requested operation is presently disabled" in said
+        assert "\n  do:   submit it by `sbatch --requeue`" in said
 
 
 def test_p87_a_program_that_fails_goes_back_as_often_as_asked_for(runs: dict[str, Run]) -> None:
