@@ -7,7 +7,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from slaunch.channel.dial import Caller, Dialer
 from slaunch.channel.door import Door
@@ -16,6 +16,7 @@ from slaunch.channel.listen import listen
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Item, Lost, Message, Pulse
 from slaunch.channel.succession import Dynasty
+from slaunch.channel.wire import Sealer, pack
 
 SECRET = bytes(range(32))
 IDENTITY = "cluster/42/0/0/0"
@@ -139,3 +140,9 @@ def wait_for_one(star: Hub | Spoke, limit_s: float = 20.0) -> Message | Lost | N
             if taken:
                 return taken[0]
     return None
+
+
+def frame(body: Mapping[str, object], sealer: Sealer | None = None) -> bytes:
+    """A frame as it is on the wire, for strangers; signed only by a sealer with a key."""
+    packed = pack(body)
+    return (sealer or Sealer()).seal(packed) + packed.body

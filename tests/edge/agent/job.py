@@ -15,6 +15,7 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = "SLAUNCH_TEST_MARK"
 PATIENCE_S = 30.0
+FOREVER = ["sleep", "600"]
 
 
 def python(code: str) -> list[str]:
