@@ -15,8 +15,7 @@ from slaunch.agent.messages import EndsIn, Message, SaveAsked, SaveNow, pack, un
 from slaunch.agent.policy import Policy
 from slaunch.agent.values import Stopped
 
-from .test_supervisor import verdict
-from .world import World
+from .world import World, verdict
 
 USR1, USR2 = signal.SIGUSR1, signal.SIGUSR2
 

@@ -7,8 +7,7 @@ import pytest
 from slaunch.agent.policy import Policy, is_elastic, policy_of
 from slaunch.cli.options import read_options
 
-from .test_supervisor import verdict
-from .world import World
+from .world import World, verdict
 
 
 def options(*words: str):  # type: ignore[no-untyped-def]

@@ -15,8 +15,7 @@ from slaunch.agent.renewal import PREPARE_S
 from slaunch.agent.values import Failure, Lost, Stuck, Verdict
 
 from .test_lives import LIVES, Life, inflict, survivors
-from .test_supervisor import look, verdict
-from .world import PATIENCE_S, World
+from .world import PATIENCE_S, World, look, verdict
 
 BOTH = pytest.mark.parametrize("nodes", [1, 3])
 

@@ -37,7 +37,7 @@ from slaunch.agent.events import (
 )
 from slaunch.agent.messages import Decided, Message, pack, unpack
 from slaunch.agent.policy import Policy
-from slaunch.agent.values import Failure, Stuck, Verdict
+from slaunch.agent.values import Failure, Look, Stuck, Verdict
 from slaunch.node.values import Problem
 
 WALL = 1_000_000.0  # wall clock of the hub at virtual time 0
@@ -314,3 +314,16 @@ class World:
         arrival = max(self.links.get(link, 0.0), self.now + after_s + self.random.uniform(0.0002, 0.02))
         self.links[link] = arrival
         self.at(arrival, lambda: self.feed(to, event()))
+
+
+def verdict(world: World) -> Verdict:
+    """The one verdict that all surviving agents end with."""
+    given = {agent.verdict for agent in world.agents if not agent.dead}
+    assert None not in given, "an agent did not end"
+    assert len(given) == 1
+    return given.pop()  # type: ignore[return-value]
+
+
+def look(rank: int, cpu: float = 0.0, wchan: str = "futex_wait", state: str = "S") -> Look:
+    """What a look at a silent worker shows."""
+    return Look(rank, rank // 2, f"n{rank // 2}", 100 + rank, 60.0, cpu, state, wchan)
