@@ -138,12 +138,16 @@ class Hub:
 
     def flush(self, deadline_s: float) -> bool:
         """Wait until all that was sent has arrived at the peers' machines."""
+        self.write_out(deadline_s, arrived=True)
+        return not any(peer.link.unacknowledged() for peer in self.peers.values())
+
+    def write_out(self, deadline_s: float, arrived: bool = False) -> None:
+        """Wait until all that was sent has left this process: the kernel does the rest while we do something else."""
         links = {peer.link: peer for peer in self.peers.values()}
-        for link, error in settle(list(links), deadline_s):
+        for link, error in settle(list(links), deadline_s, arrived):
             self._break(links[link], error)
         for link in links:
             self._watch.writing(link.sock, link.waiting)
-        return not any(peer.link.unacknowledged() for peer in self.peers.values())
 
     def close(self) -> None:
         """Close everything."""

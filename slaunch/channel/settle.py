@@ -11,8 +11,13 @@ from slaunch.channel.wire import WireError
 PAUSE_S = 0.002
 
 
-def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, Exception]]:
+def settle(links: list[Link], deadline_s: float, arrived: bool = True) -> list[tuple[Link, Exception]]:
     """Write all that is queued and wait until the peers' machines have acknowledged it, for at most `deadline_s` seconds.
+
+    Args:
+        links: to the peers.
+        deadline_s: how long it may take.
+        arrived: whether to wait for the acknowledgement, which a machine with nothing to send puts off by up to 40 ms.
 
     Returns:
         The links that broke meanwhile, each with what it broke of.
@@ -27,7 +32,7 @@ def settle(links: list[Link], deadline_s: float) -> list[tuple[Link, Exception]]
             for key, _ in selector.select(max(0.0, end - time.monotonic())):
                 broken += write_some(selector, key.data)
     lost = {link for link, _ in broken}
-    left = [link for link in links if link not in lost]
+    left = [link for link in links if link not in lost] if arrived else []
     while left and time.monotonic() < end:
         if left[-1].unacknowledged():
             time.sleep(PAUSE_S)

@@ -85,7 +85,7 @@ class StarGatherer:
             raise self._fail(f"no word in time from {', '.join(silent[:8])} ({len(silent)} in all)", "look at those nodes")
         ordered = [parts[rank] for rank in range(hub.size)]
         hub.broadcast({"gather": self._round}, join(ordered), dense=True)
-        hub.flush(max(0.0, deadline - time.monotonic()))
+        hub.write_out(max(0.0, deadline - time.monotonic()))
         return ordered
 
     def _fail(self, seen: str, todo: str) -> RendezvousError:

@@ -84,6 +84,20 @@ def test_a_hub_that_goes_is_lost_by_all(star):
     assert spokes[0].flush(0.1) is False
 
 
+def test_what_was_sent_leaves_before_it_arrives(star):
+    """A peer that does not read acknowledges nothing more; who has something else to do need not wait for it."""
+    loop, hub, spokes = star
+    link = hub.peers[1].link
+    link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200_000)
+    spokes[0]._link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    hub.send(1, {"long": True}, os.urandom(60_000))
+    hub.write_out(30.0)
+    assert not link.waiting and link.unacknowledged()
+    assert hub.flush(0.1) is False
+    loop.run(lambda: loop.of(spokes[0]))
+    assert hub.flush(20.0)
+
+
 @pytest.mark.parametrize("one_who_goes", ["hub", "spoke"])
 def test_last_words_count_though_the_answer_to_them_fails(star, one_who_goes):
     """Who closes while something has come that was not read resets the connection."""
