@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NoReturn
 
 from slaunch.agent.attempts import Again
 from slaunch.agent.blame import Book, keep
@@ -47,6 +46,7 @@ from slaunch.selfcall import own_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    from typing import NoReturn
 
     from slaunch.agent.reception import Doors, Way
     from slaunch.node.stage import Place

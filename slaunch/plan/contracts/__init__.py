@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import cast
 
 from slaunch.errors import PlanError, UsageError
 from slaunch.plan.seat import Seat
@@ -40,11 +39,13 @@ def find(name: str) -> Contract:
     """
     if name in BUILT_IN:
         module, _, function = BUILT_IN[name].partition(":")
-        return cast(Contract, getattr(import_module(module), function))
+        built_in: Contract = getattr(import_module(module), function)
+        return built_in
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=GROUP, name=name):
-        return cast(Contract, entry.load())
+        loaded: Contract = entry.load()
+        return loaded
     raise UsageError(
         f"find the contract {name!r}", "no such name", f"choose from {', '.join(BUILT_IN)}, or install the package that has it"
     )

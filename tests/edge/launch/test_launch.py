@@ -45,15 +45,6 @@ def test_p89_nothing_goes_into_the_temporary_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_p59_no_framework_and_no_mpi_is_imported(tmp_path: Path) -> None:
-    program = (
-        "import sys, slaunch.cli.main, slaunch.launch; "
-        "print([name for name in ('mpi4py', 'torch', 'paddle', 'numpy', 'asyncio', 'psutil') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[]\n", done.stderr
-
-
 def test_help_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m slaunch --help | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, timeout=60)
