@@ -16,6 +16,8 @@ from slaunch.agent.errand import Errand
 from slaunch.agent.linux import die_with_parent
 from slaunch.clock import wall_s
 
+FIRST_S = 1.0
+"""When squeue is asked first: not while the workers start, and not by a job that is over at once."""
 ASK_S = 10.0
 """How long squeue may take."""
 EVERY_S = 600.0
@@ -51,7 +53,8 @@ class Clerk:
         self._place = selector, spared
         self._errand: Errand | None = None
         self._told = False
-        self._next = 0.0 if self._job else inf
+        first = time.monotonic() + (0.0 if self._end_s else FIRST_S)
+        self._next = first if self._job else inf
 
     @property
     def due(self) -> float:

@@ -84,7 +84,7 @@ def test_the_end_of_the_job_s_time_is_known_from_slurm_s_variable_where_there_is
 
 
 def test_p85_where_slurm_cannot_be_asked_no_end_is_known_and_nothing_is_wrong(tmp_path: Path) -> None:
-    look = "import time\nfrom slaunch import worker\ntime.sleep(0.5); print(worker.seconds_left())"
+    look = "import time\nfrom slaunch import worker\ntime.sleep(1.5); print(worker.seconds_left())"
     with Job(tmp_path, [[python(look)]], env={"SLURM_JOB_ID": "7", "SLURM_CONF": "/nowhere"}) as job:
         assert job.wait() == [0]
         assert job.log(0) == "inf\n"
