@@ -79,6 +79,7 @@ class Crew:
         events: what happened, to be taken from here.
         sweep_due: when to look again at what is left of the workers.
         spared: process ids of the agent's own helpers, which are no workers'.
+        guardian: ends the workers if the agent cannot.
 
     Args:
         progress: where workers tell how far they have come.
@@ -107,7 +108,7 @@ class Crew:
         self._memory = Memory()
         self._selector = selector
         self._mark = mark
-        self._guardian = guardian
+        self.guardian = guardian
         self._killing = False
         self._stuck: set[int] = set()
         self._waiting: tuple[tuple[WorkerSpec, ...], Mapping[str, str]] = ((), {})
@@ -190,7 +191,7 @@ class Crew:
             pid = process.start(spec, worker_env, outlet.out, outlet.err)
         finally:
             outlet.close()
-        self._guardian.started(pid)
+        self.guardian.started(pid)
         worker = Worker(spec, pid, _pidfd(pid), outlet.log, outlet.start, outlet.err_log, outlet.err_start)
         self.workers[spec.rank] = worker
         if worker.pidfd >= 0:
@@ -263,8 +264,8 @@ class Crew:
                 if by_pid[pid].pidfd >= 0:
                     return False
                 self._reap(by_pid[pid])
-            elif pid == self._guardian.pid:
-                self._guardian.reap()
+            elif pid == self.guardian.pid:
+                self.guardian.reap()
             else:
                 os.waitpid(pid, os.WNOHANG)
         return True
@@ -285,7 +286,7 @@ class Crew:
         self._outlets.finish()
 
     def _descendants(self) -> list[int]:
-        return tree.descendants(os.getpid(), (self._guardian.pid, *self.spared))
+        return tree.descendants(os.getpid(), (self.guardian.pid, *self.spared))
 
     def _reap(self, worker: Worker) -> bool:
         """Take a worker's exit status if it has ended; whether it has."""
@@ -297,7 +298,7 @@ class Crew:
         now = wall_s()
         worker.ended = True
         worker.peak_bytes = usage.ru_maxrss << 10  # getrusage(2): in kibibytes
-        self._guardian.ended(worker.pid)
+        self.guardian.ended(worker.pid)
         if worker.pidfd >= 0:
             self._selector.unregister(worker.pidfd)
             os.close(worker.pidfd)

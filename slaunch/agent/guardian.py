@@ -3,13 +3,18 @@
 It waits on a pipe. The agent writes `+PID` and `-PID` lines as workers come and go, and `bye` at its normal end. If the pipe
 closes without `bye`, the agent was killed: the guardian kills the workers' process groups and every process that carries the
 agent's mark in its environment, until none is left. It touches no other process.
+
+Where the job may go on without this node, it does the same when the agent stands still (SIGSTOP, a file server that hangs): every
+second the agent writes `!TIME`, by when it must have heard of the others again, who give it up when they do not hear of it.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
+from math import inf
 
 from slaunch.agent.linux import set_name
 from slaunch.agent.process import MARK
@@ -20,17 +25,47 @@ if TYPE_CHECKING:
 
 BYE = b"bye\n"
 GIVE_UP_S = 10.0
+FENCE_S = 2.0
+"""How long it kills the workers of an agent that stands still, and so cannot reap them."""
+LOOK_S = 1.0
+"""It looks at the clock this often, to know when it has stood still itself, perhaps with the whole job (`scontrol suspend`)."""
+OVERSLEPT_S, AWAKE_S = 1.0, 6.0
+"""Then the agent has some time to hear of the others."""
 
 
 class Guardian:
-    """The agent's end of the pipe."""
+    """The agent's end of the pipe.
 
-    def __init__(self, mark: str) -> None:
+    Args:
+        mark: what the workers' processes carry in their environment.
+        interval_s: how often the agent tells that it is well.
+        patience_s: how long it may be without word of the others; inf = for ever.
+
+    Attributes:
+        due: when to call `well`, monotonic.
+    """
+
+    def __init__(self, mark: str, interval_s: float = inf, patience_s: float = inf) -> None:
+        self._interval_s, self._patience_s = interval_s, patience_s
+        self._well_at = inf
+        self.due = -inf if patience_s < inf else inf
         read, self._pipe = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             _guard(read, mark)
         os.close(read)
+
+    def well(self, now: float, heard_at: float) -> float:
+        """The agent does its work. How long it had not, if its workers were ended for that; else 0.
+
+        Args:
+            now: `time.monotonic()`.
+            heard_at: when the agent that it has not heard for longest was heard.
+        """
+        still_s = now - self._well_at
+        self._well_at, self.due = now, now + self._interval_s
+        self._write(b"!%.3f\n" % (heard_at + self._patience_s))
+        return still_s if still_s > self._patience_s else 0.0
 
     def started(self, pid: int) -> None:
         """A worker runs, leading a process group of its own."""
@@ -66,9 +101,10 @@ def _guard(pipe: int, mark: str) -> NoReturn:
         set_name("slaunch-guard")
         ignore_signals()
         close_all_but(pipe)
-        groups = _listen(pipe)
+        carried = f"{MARK}={mark}".encode()
+        groups = _listen(pipe, carried)
         if groups is not None:
-            _clean(groups, f"{MARK}={mark}".encode())
+            _clean(groups, carried, GIVE_UP_S)
     finally:
         os._exit(0)
 
@@ -95,24 +131,47 @@ def close_all_but(kept: int) -> None:
                 pass
 
 
-def _listen(pipe: int) -> set[int] | None:
+def _listen(pipe: int, mark: bytes) -> set[int] | None:
     """Until the pipe closes. The process groups of the workers that run then; None after a `bye`."""
     groups: set[int] = set()
-    rest = b""
-    while data := os.read(pipe, 4096):
+    rest, deadline = b"", inf
+    while True:
+        if groups and (deadline := _wait(pipe, deadline)) == -inf:
+            _clean(set(groups), mark, FENCE_S)
+            deadline = inf
+        data = os.read(pipe, 4096)
+        if not data:
+            return groups
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             if line + b"\n" == BYE:
                 return None
+            if line[:1] == b"!":
+                deadline = max(float(line[1:]), deadline if deadline < inf else 0.0)
+                continue
             change = groups.add if line[:1] == b"+" else groups.discard
             change(int(line[1:]))
-    return groups
 
 
-def _clean(groups: set[int], mark: bytes) -> None:
+def _wait(pipe: int, deadline: float) -> float:
+    """Until the agent says something; its deadline then, or -inf if that is over."""
+    while True:
+        begun = time.monotonic()
+        wait_s = min(LOOK_S, max(0.0, deadline - begun)) if deadline < inf else None
+        said = select.select([pipe], [], [], wait_s)[0]
+        now = time.monotonic()
+        if wait_s is not None and now > begun + LOOK_S + OVERSLEPT_S:
+            deadline = max(deadline, now + AWAKE_S)
+        if said:
+            return deadline
+        if now >= deadline:
+            return -inf
+
+
+def _clean(groups: set[int], mark: bytes, give_up_s: float) -> None:
     """Kill, look again, until two looks in a row find nothing: a process may fork while we look."""
     quiet = 0
-    give_up = time.monotonic() + GIVE_UP_S
+    give_up = time.monotonic() + give_up_s
     while quiet < 2 and time.monotonic() < give_up:
         for group in list(groups):
             if not _kill_group(group):

@@ -53,6 +53,7 @@ from slaunch.clock import wall_s
 
 IDLE_S = 0.5
 """The loop looks at the channel's heartbeats this often when nothing happens."""
+ENDED = "; its workers were ended, as the others may go on without this node"
 
 
 class Loop:
@@ -112,6 +113,8 @@ class Loop:
         while self._arrived:
             self.feed(self._arrived.popleft())
         self._star.tick(now)
+        if now >= self._crew.guardian.due:
+            self._say_well(now)
         for item in self._star.take():
             self._serve_crew()
             event = self._heard(item)
@@ -129,6 +132,12 @@ class Loop:
         while self._star.notices:
             self._journal.note("channel", text=self._star.notices.popleft())
         self._journal.flush()
+
+    def _say_well(self, now: float) -> None:
+        still_s = self._crew.guardian.well(now, self._star.heard_at(now))
+        if still_s:
+            what = f"the agent on {self.state.node.host} stood still for {still_s:.1f} s (stopped, or waiting for a file server?)"
+            self._aside.announce(what + ("" if any(not worker.ended for worker in self._crew.workers.values()) else ENDED))
 
     def feed(self, event: Event) -> None:
         """One event through the supervisor, and its actions into the world."""
@@ -207,6 +216,7 @@ class Loop:
             case Finish(verdict):
                 failpoint("agent.before_finish")
                 self.verdict = verdict
+                self._attempts.ended(verdict)
 
     def _renew(self, action: Prepare | MakePlan | StartWorkers | Blame | Enrol | Admit) -> None:
         """What another attempt needs; the answers are taken like what the crew tells."""

@@ -76,7 +76,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
     started_s, signals = wall_s(), Signals()
     become_subreaper()
     mark = f"{os.getpid()}.{os.urandom(8).hex()}"
-    guardian = Guardian(mark)
+    guardian = guardian_for(mark, again, star.size)
     console, journal = console_for(plan, options, star), Journal(plan.log_dir, own_node)
     journal.note("begin", since_start_s=round(since_start_s(), 4), job=plan.job, attempt=plan.attempt, digest=plan.digest)
     place = Place(own_node, known[own_node], plan.log_dir, options.log_overwrite, plan.attempt)
@@ -125,6 +125,15 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
         signals.close()
     told = report(plan, known, own_node, star.hub, verdict, started_s, (*((note,) if note else ()), *aside.notes()), attempts)
     return replace(told, peaks=aside.peaks())
+
+
+def guardian_for(mark: str, again: Again | None, size: int) -> Guardian:
+    """Who ends the workers if this agent cannot. Where the others may go on without this node, also once it has stood still for
+    so long that they have given it up; they start their workers two heartbeats later."""
+    if again is None or not again.policy.least:
+        return Guardian(mark)
+    pulse = Pulse.for_size(size)
+    return Guardian(mark, pulse.interval_s, pulse.patience_s + pulse.interval_s / 2)
 
 
 def first_state(  # noqa: PLR0917 - what it is made from

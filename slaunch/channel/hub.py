@@ -33,7 +33,8 @@ class Peer:
     rank: int
     hello: Hello
     link: Link
-    last: float = -1.0  # when it was heard last, by tick's clock; -1.0 before the first tick
+    last: float = -1.0  # since when it is silent, by tick's clock; -1.0 before the first tick
+    heard_at: float = -1.0  # the same, also where this hub stood still meanwhile
     asked: tuple[float, float] = (0.0, 0.0)  # monotonic and wall clock of the last heartbeat sent
     trip_s: float = 1e9  # shortest round trip so far, slowly forgotten
     offset_s: float = 0.0
@@ -121,6 +122,8 @@ class Hub:
         asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: nobody else is to blame
         self._ticked = now
         for peer in list(self.peers.values()):
+            if peer.link.heard or peer.heard_at < 0:
+                peer.heard_at = now
             if peer.link.heard or asleep or peer.last < 0:
                 peer.last, peer.link.heard = now, False
             elif now - peer.last > self._pulse.patience_s:
@@ -130,6 +133,10 @@ class Hub:
             self._send_beats()
         for guest in [guest for guest in self._guests if time.monotonic() > guest.deadline]:
             self._turn_away(guest, "did not prove itself in time")
+
+    def heard_at(self, now: float) -> float:
+        """When the spoke that has been silent for longest was heard, by tick's clock."""
+        return min((peer.heard_at for peer in self.peers.values() if peer.heard_at >= 0), default=now)
 
     def clock_offset_s(self, index: int) -> float:
         """Wall clock of a peer minus ours."""

@@ -46,7 +46,7 @@ class Spoke:
         self._watch = Watch()
         self._watch.add(link.sock, self._ready)
         self._last = self._ticked = time.monotonic()
-        self._woke = float("-inf")
+        self._woke = self._heard_at = float("-inf")
         self._ready()  # something may have come together with the welcome
 
     def register(self, selector: selectors.BaseSelector) -> None:
@@ -88,6 +88,8 @@ class Spoke:
         self._ticked = now
         if self._link is None:
             return
+        if self._link.heard or self._heard_at < 0:
+            self._heard_at = now
         if self._link.heard or asleep:
             self._last, self._link.heard = now, False
         elif now - self._last > self._pulse.patience_s:
@@ -98,6 +100,10 @@ class Spoke:
         if now - self._ticked > self._pulse.patience_s / 2:
             self._woke = now
         return self._woke == now
+
+    def heard_at(self, now: float) -> float:
+        """When the hub was heard, by tick's clock."""
+        return self._heard_at
 
     def clock_offset_s(self, index: int) -> float:
         """Not measured by spokes."""

@@ -144,6 +144,13 @@ class Star(Protocol):
             now: `time.monotonic()`.
         """
 
+    def heard_at(self, now: float) -> float:
+        """When the peer that has been silent for longest was heard, monotonic; `now` where there is none. Spokes hear the hub only.
+
+        Args:
+            now: `time.monotonic()`.
+        """
+
     def clock_offset_s(self, index: int) -> float:
         """Wall clock of a peer minus the hub's, in seconds, from round trips; 0.0 where it was not measured."""
 
@@ -187,6 +194,10 @@ class Solo:
 
     def tick(self, now: float) -> None:
         """There is no other peer."""
+
+    def heard_at(self, now: float) -> float:
+        """There is no other peer."""
+        return now
 
     def clock_offset_s(self, index: int) -> float:
         """The hub's own offset: none."""

@@ -282,6 +282,10 @@ class Dynasty:
         if self._gather_until:
             self._gather(now)
 
+    def heard_at(self, now: float) -> float:
+        """When the peer that has been silent for longest was heard, monotonic; while a hub is looked for, the last one."""
+        return self._star.heard_at(now)
+
     def clock_offset_s(self, index: int) -> float:
         """Wall clock of a peer minus ours, where we are the hub."""
         return self._star.clock_offset_s(index)

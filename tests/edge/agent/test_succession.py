@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .job import Job, shell, wait_for
+from .job import Job, python, shell, state_of, wait_for
 
 
 def options(**given: Any) -> dict[str, Any]:
@@ -20,7 +21,7 @@ def again(folder: Path, then: str = "exit 0") -> list[str]:
     """A worker that says that it runs, and what it is told; it stays in the first attempt and then does as told."""
     return shell(
         "echo attempt ${ATTEMPT:-0} rank $RANK of $WORLD before $SLAUNCH_PREVIOUS_RANK;"
-        f" touch {folder}/up.${{ATTEMPT:-0}}.$RANK;"
+        f" echo $$ > {folder}/up.${{ATTEMPT:-0}}.$RANK;"
         f" [ -n \"$ATTEMPT\" ] && {then}; exec sleep 600"
     )
 
@@ -73,19 +74,41 @@ def test_one_of_two_goes_on_if_the_other_is_certainly_dead(tmp_path: Path) -> No
         assert (job.report(1)["attempt"], job.report(1)["world"]) == (1, 1)
 
 
-def test_a_hub_that_stands_still_is_left_and_ends_its_workers_when_it_wakes(tmp_path: Path) -> None:
+def test_w20_a_hub_that_stands_still_is_left_and_its_workers_end_before_the_others_go_on(tmp_path: Path) -> None:
     """Two of three go on; the old hub finds that they are gone, and does not go on itself though one node would be enough."""
     stay = f"{{ until [ -e {tmp_path}/end ]; do sleep 0.1; done; exit 0; }}"
     with Job(tmp_path, [[again(tmp_path, stay)]] * 3, **options(nnodes=[1, 3])) as job:
         job.started("up.0.0", "up.0.1", "up.0.2")
         job.agents[0].send_signal(signal.SIGSTOP)
         job.started("up.1.0", "up.1.1")
+        assert state_of(int(job.text("up.0.0"))) in ("", "Z")
+        assert state_of(job.agents[0].pid) == "T"
         job.agents[0].send_signal(signal.SIGCONT)
         assert job.agents[0].wait(60) == 75
         assert job.report(0)["verdict"]["final"].startswith("no restart: 1 of 3 nodes are here")
+        assert "the agent on n0 stood still for" in job.text("err.0")
         assert "attempt 1" not in job.log(2)
         (tmp_path / "end").touch()
         assert [agent.wait(30) for agent in job.agents[1:]] == [0, 0]
+
+
+def test_a_job_that_is_suspended_as_a_whole_goes_on(tmp_path: Path) -> None:
+    """As by `scontrol suspend`: agents, guardians and workers all stand still for longer than nodes are waited for."""
+    up, end = f'"{tmp_path}/up." + os.environ["RANK"]', f'"{tmp_path}/end"'
+    code = f"import os, time\nopen({up}, 'w').close()\nwhile not os.path.exists({end}): time.sleep(0.1)"
+    with Job(tmp_path, [[python(code)]] * 2, **options(nnodes=[1, 2])) as job:
+        job.started("up.0", "up.1")
+        time.sleep(1.0)  # so that the agents have told their guardians that they are well
+        own = [int(line.split()[0]) for line in job.left()]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in own:
+                os.kill(pid, number)
+            time.sleep(9.0)
+        (tmp_path / "end").touch()
+        assert job.wait() == [0, 0], job.text("err.0")
+        assert job.report()["attempt"] == 0
+        assert "stood still for" in job.text("err.0")
+        assert "were ended" not in job.text("err.0")
 
 
 @pytest.mark.parametrize("point", ["agent.preparing", "agent.starting_anew", "agent.hub_decides"])
