@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -37,13 +36,13 @@ def meet_by_mpi(ground: Ground, deadline: float) -> MpiGatherer:
     child = Child(ground.env, 0 if ground.fallback else int(deadline - time.monotonic()) + 1)
     slot = ground.task.slot
     try:
-        greeting = json.loads(child.read(deadline))
-        if greeting["size"] == slot.size:
+        size, _, description = child.read(deadline).decode("utf-8", "replace").partition(" ")
+        if int(size) == slot.size:
             return MpiGatherer(child, slot.rank, slot.size, ground.fallback)
         child.end()
         raise UnusableError(
-            f"its world has {count(greeting['size'], 'process')}, but {count(slot.size, 'task')} were started"
-            f" ({library(greeting)} does not understand the launcher's process manager)"
+            f"its world has {count(int(size), 'process')}, but {count(slot.size, 'task')} were started"
+            f" ({library(description)} does not understand the launcher's process manager)"
         )
     except UnusableError:
         child.give_up(ground.fallback)
@@ -230,9 +229,9 @@ class Child:
         return "; it said:\n" + "\n".join(f"        {line}" for line in words.splitlines()[-LINES:]) if words else ""
 
 
-def library(greeting: Mapping[str, str]) -> str:
+def library(description: str) -> str:
     """Name and version of an MPI library, from the first words of its own description."""
-    first = greeting["library"].splitlines()[0]
+    first = description.splitlines()[0]
     return " ".join(first.replace(",", " ").replace("Version:", "").split()[:3])
 
 

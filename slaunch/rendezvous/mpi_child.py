@@ -2,20 +2,23 @@
 
     python -m slaunch.rendezvous.mpi_child SECONDS      it ends itself after SECONDS (0: never), even inside MPI
 
-It writes a greeting, then answers each frame on its standard input with the frames of all ranks, until the input ends. A frame is
-a 4-byte length and as many bytes. The agent itself thus never holds MPI state: it may fork, and no MPI abort can end it.
+It writes a greeting (the size of its world, and how the MPI library describes itself), then answers each frame on its input with
+the frames of all ranks, until the input ends. A frame is a 4-byte length and as many bytes. The agent itself thus never holds MPI
+state: it may fork, and no MPI abort can end it. Every node waits for this process, so it imports as little as it can.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import struct
 import sys
 from array import array
 from itertools import accumulate
-from typing import IO, Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
 
 LENGTH = struct.Struct(">I")
 
@@ -34,7 +37,7 @@ def main() -> None:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    write(sink, json.dumps({"rank": world.rank, "size": world.size, "library": MPI.Get_library_version()}).encode())
+    write(sink, f"{world.size} {MPI.Get_library_version()}".encode())
     while (payload := read(source)) is not None:
         write(sink, *allgather(MPI, world, payload))
     MPI.Finalize()
