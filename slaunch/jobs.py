@@ -24,6 +24,8 @@ LOGS = "slaunch-logs"
 """Where logs go unless the user says otherwise: one folder per job below it, in the working directory."""
 KEPT = 1000
 """Runs that are remembered; older ones are forgotten, their logs are not."""
+SURPLUS = 100
+"""So many more may be there: to find the oldest means to ask the file server for the age of each, which is not done at each start."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def _read(path: str) -> Run | None:
 def _forget(place: str) -> None:
     """Remove the oldest files where there are too many."""
     entries = os.listdir(place)
-    if len(entries) <= KEPT:
+    if len(entries) <= KEPT + SURPLUS:
         return
     by_age = sorted((os.stat(os.path.join(place, name)).st_mtime, name) for name in entries)
     for _, name in by_age[: len(entries) - KEPT]:

@@ -7,6 +7,7 @@ left-overs go (P56's exception); in layout "agent" several workers would share t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from slaunch.frozen import dataclass
 from slaunch.plan.seat import Seat
@@ -158,6 +159,11 @@ def drops(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Seque
 
 def reasons(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Sequence[str] = ()) -> dict[str, str]:
     """As `drops`, with the group of the table, or "--drop-env", that each name goes by."""
+    return dict(_reasons(tuple(env), layout, tuple(keep), tuple(drop)))
+
+
+@lru_cache(maxsize=2)  # the same for all workers of a node
+def _reasons(env: tuple[str, ...], layout: str, keep: tuple[str, ...], drop: tuple[str, ...]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name in env:
         if any_match(keep, name):

@@ -95,11 +95,13 @@ def test_files_of_others_are_left_out_and_fields_of_later_versions_ignored(tmp_p
 def test_the_oldest_are_forgotten(tmp_path: Path) -> None:
     place = tmp_path / "state" / "jobs"
     place.mkdir(parents=True)
-    for number in range(jobs.KEPT + 5):
+    for number in range(jobs.KEPT + jobs.SURPLUS - 1):
         (place / f"{number}.0.json").write_text("{}")
         os.utime(place / f"{number}.0.json", (number, number))
     noted(tmp_path, Run("new", "/logs"))
+    assert len(os.listdir(place)) == jobs.KEPT + jobs.SURPLUS
+    noted(tmp_path, Run("newer", "/logs"))
     left = os.listdir(place)
     assert len(left) == jobs.KEPT
-    assert "new.json" in left
-    assert "5.0.json" not in left
+    assert {"new.json", "newer.json", f"{jobs.SURPLUS + 1}.0.json"} <= {*left}
+    assert f"{jobs.SURPLUS}.0.json" not in left
