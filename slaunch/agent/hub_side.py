@@ -366,7 +366,7 @@ def give_verdict(hub: Hub, now: float) -> Result:
     if hub.progress >= COMPLETE:  # nothing is left to do for those that have come
         hub = replace(hub, found=replace(hub.found, joined=()))
     verdict = replace(decide(hub.found), asked=hub.asking.asked)
-    lost = tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost) if verdict.outcome == "lost" else ()
+    lost = renewal.blamed(hub, verdict)
     blame = (Blame(lost),) if lost else ()
     hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in lost)))
     hub, final = renewal.another(hub, verdict, now)

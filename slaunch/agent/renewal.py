@@ -85,6 +85,16 @@ def cut_off(hub: Hub) -> str:
     return f"no restart: {here} of {len(base)} nodes are here, and the others may live on and do the same"
 
 
+def blamed(hub: Hub, verdict: Verdict) -> tuple[tuple[int, str], ...]:
+    """The nodes whose loss is put down to them, each with why.
+
+    None in a part of any job that may not go on: it is more likely to be the one that is cut off, while the others are well.
+    """
+    if verdict.outcome != "lost" or lacking(hub.bases, left_of(hub), hub.dead) is not None:
+        return ()
+    return tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost)
+
+
 def left_of(hub: Hub) -> tuple[int, ...]:
     """The nodes that are not lost, those that wait included."""
     return tuple(node for node in sorted(hub.standby.union(hub.members)) if node not in hub.gone)

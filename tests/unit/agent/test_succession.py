@@ -14,6 +14,7 @@ from slaunch.agent import supervisor
 from slaunch.agent.events import (
     AgentGone,
     AgentSaid,
+    Blame,
     Enrol,
     Finish,
     Kill,
@@ -192,6 +193,7 @@ def test_the_new_hub_goes_on_with_those_who_have_come() -> None:
     prepare = next(action for action in actions if isinstance(action, Prepare))
     assert prepare.leads
     assert prepare.delay_s == 2.0
+    assert Blame(((0, "lost: connection reset by peer"),)) in actions
 
 
 def test_the_new_hub_takes_up_the_latest_attempt_that_anybody_knows_of() -> None:
@@ -203,7 +205,9 @@ def test_the_new_hub_takes_up_the_latest_attempt_that_anybody_knows_of() -> None
 
 
 def test_too_few_for_a_majority_end_the_job_and_say_why() -> None:
+    """The lost nodes are told, but not put on the list of bad ones: it may be these two that are cut off."""
     _, actions = fed(heir(proven=False), *ended(2), AgentGone(3, "has not come to the new hub", 101.0))
+    assert [action for action in actions if isinstance(action, Blame)] == []
     said = [action.message for action in actions if isinstance(action, TellAll)]
     verdicts = [message.verdict for message in said if isinstance(message, Decided)]
     assert [(each.outcome, each.code) for each in verdicts] == [("lost", 75)]
