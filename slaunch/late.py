@@ -153,7 +153,7 @@ def doors(
     if options.master.startswith(ETCD):
         first = members.facts[0]
         nonce = f"{first.host} {first.pid} {first.time_s}"  # the same on all agents, and of this run of the job alone
-        return lambda: by_etcd(ips, options, allocation, env, (secret, nonce))
+        return lambda: by_etcd(ips, options, allocation, env, (secret, nonce, members.mark))
     if options.master:
         return lambda: at_master(ips, options, allocation, env, secret)
     if not allocation.job or allocation.launcher != "slurm":
@@ -172,12 +172,15 @@ def at_master(ips: Sequence[str], options: Options, allocation: Allocation, env:
 
 
 def by_etcd(
-    ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], known: tuple[bytes, str]
+    ips: Sequence[str], options: Options, allocation: Allocation, env: Mapping[str, str], known: tuple[bytes, str, str]
 ) -> Way:
-    """Wherever this node has a port, which etcd tells of. `known`: the job's secret, and what distinguishes this run of it."""
-    secret, nonce = known
+    """Wherever this node has a port, which etcd tells of.
+
+    `known`: the job's secret, what distinguishes this run of it, and what its meeting has left at etcd.
+    """
+    secret, nonce, mark = known
     identity = by_hand(options, allocation)
-    entry = lambda reign: Entry(options, env, f"/slaunch/{identity}/server", nonce, reign)  # noqa: E731
+    entry = lambda reign: Entry(options, env, f"/slaunch/{identity}/server", nonce, reign, mark)  # noqa: E731
     return Way(listen_somewhere(ips), late.offer(identity, env, secret), options.nnodes[1] + options.spares, entry)
 
 

@@ -127,6 +127,8 @@ class Attempts:
         self._desk = desk
         self._env = env
         self._look: Errand | None = None
+        self._ready: Prepared | None = None
+        self._clear = False
         self._facts = again.membership.facts if again else ()
         self._reception = reception(again, desk)
         if again and again.welcome:
@@ -147,6 +149,12 @@ class Attempts:
         self._desk.bad.tick(now)
         if self._reception:
             self._desk.crew.events += self._reception.tick(now)
+        if self._ready and not self._waits():
+            self._desk.crew.events.append(self._ready)
+            self._ready = None
+
+    def _waits(self) -> bool:
+        return self._reception is not None and self._reception.waits
 
     def lead(self, reign: int) -> None:
         """This agent is the hub; `reign`: how many there have been before."""
@@ -217,9 +225,9 @@ class Attempts:
         assert self._again is not None
         if self._look:
             self._look.close()
-        self._look, health = None, self._again.health
+        self._look, self._ready, health = None, None, self._again.health
         if health is None:
-            self._desk.crew.events.append(self._hold(Health()))
+            self._answer(self._hold(Health()))
             return
         work = lambda: asdict(health())  # noqa: E731
         self._look = Errand(work, self._examined, HEALTH_S, self._desk.selector, self._desk.crew.spared)
@@ -228,14 +236,21 @@ class Attempts:
         never = f"the look at its health did not end within {HEALTH_S:g} s: a driver or a file system hangs"
         found = Health((never,)) if said is None else Health(tuple(said["faults"]), tuple(said["doubts"]))
         self._desk.journal.note("health", faults=found.faults, doubts=found.doubts)
-        self._desk.crew.events.append(self._hold(found))
+        self._answer(self._hold(found))
+
+    def _answer(self, event: Prepared | StartFailed) -> None:
+        """This node is ready, or not. The hub's is once no other job of this name can begin, and so all nodes wait for that."""
+        if isinstance(event, Prepared) and self._waits():
+            self._ready = event
+        else:
+            self._desk.crew.events.append(event)
 
     def _ended(self, attempt: int, verdict: Verdict) -> Ended:
         now = wall_s()
         began = self._started_s if self.plan.attempt == attempt else now  # else it was stopped before it began
         return Ended(attempt, verdict, self.plan.world, len(self.plan.nodes), began, now)
 
-    def _hold(self, found: Health) -> Event:
+    def _hold(self, found: Health) -> Prepared | StartFailed:
         assert self._again is not None
         self._held.release()
         try:
@@ -278,6 +293,10 @@ class Attempts:
         """Nodes have shown faults: tell, and remember."""
         self._desk.bad.add(faults)
 
+    def ended(self, verdict: Verdict) -> None:
+        """The job has ended."""
+        self._clear = not (verdict.lost or verdict.stuck)
+
     def close(self) -> None:
         """Let go of what is held."""
         if self._look:
@@ -285,7 +304,7 @@ class Attempts:
         self._held.release()
         self._desk.bad.close()
         if self._reception:
-            self._reception.close()
+            self._reception.close(self._clear)
 
 
 def reception(again: Again | None, desk: Desk) -> Reception | None:

@@ -140,7 +140,7 @@ def on_news(hub: Hub, event: Arrived | Fenced | EndKnown, now: float) -> Result:
         case Arrived():
             return joining.arrived(hub, event, now)
         case Fenced(problem):
-            return stop_for(hub, problem, now)
+            return stop_for(hub, problem, now, 0.0)
     return asked(hub, asking.on_end_known(hub.asking, event.left_s, now))
 
 
@@ -238,10 +238,10 @@ def on_ready(hub: Hub, sender: int, message: Ready, offset_s: float, now: float)
     return renewal.also(actions, stop_for(hub, problem, now))
 
 
-def stop_for(hub: Hub, problem: Problem, now: float) -> Result:
-    """Everybody stops: another attempt cannot be made."""
+def stop_for(hub: Hub, problem: Problem, now: float, grace_s: float | None = None) -> Result:
+    """Everybody stops: another attempt cannot be made, or another job of this name may begin, which leaves no time for grace."""
     found = replace(hub.found, problems=((hub.hosts[hub.index], problem),))
-    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s, now)
+    return order_stop(replace(hub, found=found), signal.SIGTERM, hub.grace_s if grace_s is None else grace_s, now)
 
 
 def on_plan(hub: Hub, sender: int, message: PlanMade, now: float) -> Result:

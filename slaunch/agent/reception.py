@@ -128,10 +128,15 @@ class Reception:
             star.adopt(self._hub.release(token), welcome.index)
             star.send(welcome.index, *body(welcome))
 
-    def close(self) -> None:
-        """Nobody comes in any more."""
+    @property
+    def waits(self) -> bool:
+        """Whether another job of this name may begin: no worker is to be started."""
+        return self._keeper is not None and not self._keeper.kept
+
+    def close(self, clear: bool) -> None:
+        """Nobody comes in any more. `clear`: the job has ended, and certainly so have all its workers."""
         if self._keeper is not None:
-            self._keeper.close()
+            self._keeper.close(clear)
             self._keeper = None
         if self._hub is not None:
             self._hub.close()

@@ -17,6 +17,8 @@ from slaunch.rendezvous.gather import TELL_S, StarGatherer, announce, listen_to
 from slaunch.rendezvous.gatherer import Ground
 from slaunch.rendezvous.seats import Wish, assign
 
+AT_LAST_S = 40.0
+"""What is done at last has a limit of its own, unless even a name cannot be looked up."""
 LAST_CALL_S = 10.0
 """Where the user wants at least and at most so many nodes: go without more of them after so long without a new one."""
 
@@ -26,7 +28,7 @@ def serve(  # noqa: PLR0917 - what each way of meeting does beside it
     ground: Ground,
     deadline: float,
     meanwhile: Callable[[], None] = lambda: None,
-    at_last: Callable[[], None] = lambda: None,
+    at_last: Callable[[], None] | None = None,
     hold: bool = False,
 ) -> StarGatherer:
     """Let the others in, number them, and close the door.
@@ -35,8 +37,8 @@ def serve(  # noqa: PLR0917 - what each way of meeting does beside it
         listeners: where they come to; closed in the end.
         ground: what this node has to go on.
         deadline: when to give up (monotonic).
-        meanwhile: called several times a second while waiting.
-        at_last: called when enough are here; may still refuse.
+        meanwhile: called several times a second while waiting; takes no time.
+        at_last: called when enough are here, and may take time; may still refuse.
         hold: keep the port until others may come to the running job: else one of them could listen there itself, and be a second
             job.
     """
@@ -51,7 +53,8 @@ def serve(  # noqa: PLR0917 - what each way of meeting does beside it
     try:
         wishes = {own: own_wish(ground, serves=True)}
         enrol(hub, wishes, ground, by_hand_deadline(ground, deadline), meanwhile)
-        at_last()
+        if at_last is not None:
+            confirm(hub, at_last)
         hosts = seat(hub, wishes, own)
     except RendezvousError as error:
         announce(hub, error)
@@ -90,6 +93,26 @@ def enrol(hub: Hub, wishes: dict[int, Wish], ground: Ground, deadline: float, me
             f"{len(wishes)} of {least} nodes are here ({here}){strangers(hub)}",
             "start slaunch on the other nodes, with the same --master; --rendezvous-timeout waits longer",
         )
+
+
+def confirm(hub: Hub, at_last: Callable[[], None]) -> None:
+    """Have it done while those who are here hear that this node lives. Nobody else comes in.
+
+    Raises:
+        RendezvousError: it refuses, or takes too long.
+    """
+    from slaunch.rendezvous.beside import Beside
+
+    hub.close_door()
+    work, until = Beside(at_last), time.monotonic() + AT_LAST_S
+    try:
+        hub.put_back(list(listen_to(hub, lambda: not work.over, until, work)))
+        if not work.over:
+            seen = f"no answer within {AT_LAST_S:g} s"
+            raise RendezvousError("make sure that only one node serves this job", seen, "look at etcd, and start the job again")
+        work.finish()
+    finally:
+        work.close()
 
 
 class Waiting:

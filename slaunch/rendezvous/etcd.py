@@ -4,7 +4,9 @@ Whoever comes first puts its addresses under a key of the job, in a transaction 
 it does; the others read the key and join, as in `tcp`. Before the server tells anybody that enough are there it makes sure, in a
 transaction, that the key is still its own. etcd is not needed any more then. The key:
 
-    /slaunch/<job>/server       {"ips": [...], "port": n, "nonce": "..."}, afterwards removed, or {"closed": "..."} for a minute
+    /slaunch/<job>/server       {"ips": [...], "port": n, "nonce": "..."}, afterwards removed, or {"closed": "..."} for 90 s
+
+While others are connected to the server they miss it after some seconds of silence; so it asks etcd in a thread.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from slaunch.channel.dial import Target
 from slaunch.channel.listen import close_all, listen
 from slaunch.errors import RendezvousError
+from slaunch.rendezvous.beside import Beside
 from slaunch.rendezvous.by_hand import bounds, by_hand_deadline, identity
 from slaunch.rendezvous.endpoints import parse_master
 from slaunch.rendezvous.enrol import serve
@@ -29,8 +32,11 @@ from slaunch.rendezvous.join import join
 
 LEASE_S = 10
 """A server that has died is forgotten after so long."""
-CLOSED_S = 60
-"""Where more nodes may come than must: late ones are kept from making a second world for so long."""
+CLOSED_S = 90
+"""Where more nodes may come than must: late ones are kept from making a second world for so long. By then the agent that leads
+the job has put its own entry there, or has ended the job (`agent.keeper`)."""
+LEAVE_S = 20.0
+"""So long an etcd that does not answer, as it has lost its leader, is asked again whether the key is still the server's own."""
 LOOK_S = 0.5
 
 
@@ -81,13 +87,24 @@ def compete(etcd: Etcd, ground: Ground, deadline: float) -> StarGatherer:
     try:
         own = entry(listeners)
         there = etcd.create(key, own, lease)
-        if there == own:
+        if there in ("", own):  # its own, if the first of several servers was too slow to say so
             office = Office(etcd, key, own, lease, closes=bounds(ground)[0] != bounds(ground)[1])
-            return serve(listeners, ground, deadline, office.keep, office.leave)
+            return marked(serve(listeners, ground, deadline, office.keep, office.leave), own)
     finally:
         close_all(listeners)  # those of a server are closed already, when all are there
     etcd.revoke(lease)
-    return join(targets(there), ground, deadline, watch(etcd, key, there))
+    return marked(join(targets(there), ground, deadline, watch(etcd, key, there)), there)
+
+
+def marked(gatherer: StarGatherer, served: str) -> StarGatherer:
+    """The nodes that have met, knowing what their server has left at etcd."""
+    gatherer.mark = closing(served)
+    return gatherer
+
+
+def closing(own: str) -> str:
+    """What a server leaves at etcd where more nodes may come."""
+    return json.dumps({"closed": own})
 
 
 def entry(listeners: Sequence[socket.socket]) -> str:
@@ -136,30 +153,53 @@ class Office:
 
     def __init__(self, etcd: Etcd, key: str, own: str, lease: str, closes: bool) -> None:
         self._etcd, self._key, self._own, self._lease = etcd, key, own, lease
-        self._closes = closes
+        self._last = closing(own) if closes else ""
         self._due = time.monotonic() + LEASE_S / 3
+        self._work: Beside | None = None
 
     def keep(self) -> None:
-        """Refresh the lease when it is due; a failure shows in `leave`."""
-        if time.monotonic() > self._due:
+        """Refresh the lease when it is due, without waiting for it; a failure shows in `leave`."""
+        if time.monotonic() > self._due and (self._work is None or self._work.over):
             self._due = time.monotonic() + LEASE_S / 3
-            try:
-                self._etcd.keep_alive(self._lease)
-            except EtcdError:
-                pass
+            self._rest()
+            self._work = Beside(self._refresh)
+
+    def _rest(self) -> None:
+        if self._work is not None:
+            self._work.finish()
+            self._work = None
+
+    def _refresh(self) -> None:
+        try:
+            if not self._etcd.keep_alive(self._lease):  # it has ended; another node may serve by now
+                self._lease = self._etcd.grant(LEASE_S)
+                self._etcd.create(self._key, self._own, self._lease)
+        except EtcdError:
+            pass
 
     def leave(self) -> None:
         """The roll is complete: give up the key.
 
         Raises:
-            RendezvousError: it was not ours any more, so another node may serve as well.
+            RendezvousError: it was not ours any more, so another node may serve as well; or etcd does not tell.
         """
-        closed = json.dumps({"closed": self._own}) if self._closes else ""
-        try:
-            lease = self._etcd.grant(CLOSED_S) if closed else "0"
-            if self._etcd.replace(self._key, self._own, closed, lease):
-                return  # nothing hangs on the old lease any more; it ends by itself, and the others are waiting
-            seen = "the key of this node has ended: etcd did not answer for too long, or this node stood still"
-        except EtcdError as error:
-            seen = f"etcd: {error}"
+        self._rest()
+        seen, until = "", time.monotonic() + LEAVE_S
+        while not seen:
+            try:
+                if self._left():
+                    return
+                seen = "the key of this node has ended: etcd did not answer for too long, or this node stood still"
+            except EtcdError as error:
+                seen = f"etcd: {error}" if isinstance(error, DeniedError) or time.monotonic() > until else ""
+                time.sleep(LOOK_S)
         raise RendezvousError("make sure that only one node serves this job", seen, "look at etcd, and start the job again")
+
+    def _left(self) -> bool:
+        """Whether the key was our own until now.
+
+        An answer may have been lost and not the question, so what is there afterwards counts. Nothing hangs on the old lease any
+        more then; it ends by itself, and the others are waiting.
+        """
+        lease = self._etcd.grant(CLOSED_S) if self._last else "0"
+        return self._etcd.replace(self._key, self._own, self._last, lease) or self._etcd.get(self._key) == self._last

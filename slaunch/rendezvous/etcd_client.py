@@ -63,7 +63,7 @@ class Etcd:
             pass
 
     def create(self, key: str, value: str, lease: str) -> str:
-        """Put a value where there is none; returns the value that is there now."""
+        """Put a value where there is none; returns the value that keeps it from that, "" if none does."""
         answer = self._call(
             "kv/txn",
             {
@@ -72,7 +72,7 @@ class Etcd:
                 "failure": [{"request_range": {"key": coded(key)}}],
             },
         )
-        return value if answer.get("succeeded") else first_value(answer["responses"][0]["response_range"])
+        return "" if answer.get("succeeded") else first_value(answer["responses"][0]["response_range"])
 
     def replace(self, key: str, old: str, new: str, lease: str) -> bool:
         """Put another value in place of `old`, "" to remove it; False if something else is there."""

@@ -15,6 +15,10 @@ from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import HUB, Lost, Message, Star
 from slaunch.errors import RendezvousError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.rendezvous.beside import Beside
+
 LENGTH = struct.Struct(">I")
 TICK_S = 0.25
 TELL_S = 5.0
@@ -39,6 +43,7 @@ class StarGatherer:
 
     Attributes:
         rank, size: this task's place.
+        mark: what was left where the tasks came to, by which the running job knows it as its own; "" = nothing.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class StarGatherer:
         held: Sequence[socket.socket] = (),
     ) -> None:
         self.held = tuple(held)
+        self.mark = ""
         self.secret = secret
         self.rank, self.size = rank, star.size
         self.lasts = (rank if star.is_hub else hub_rank) == HUB
@@ -117,10 +123,17 @@ class StarGatherer:
             self._star.close()
 
 
-def listen_to(star: Hub | Spoke, wanted: Callable[[], bool], deadline: float) -> Iterator[Message | Lost]:
-    """What comes in, until nothing more is wanted or the deadline (monotonic) has passed; the rest stays in the star."""
+def listen_to(
+    star: Hub | Spoke, wanted: Callable[[], bool], deadline: float, beside: Beside | None = None
+) -> Iterator[Message | Lost]:
+    """What comes in, until nothing more is wanted or the deadline (monotonic) has passed; the rest stays in the star.
+
+    Whether something is wanted may depend on what is done `beside`.
+    """
     with selectors.DefaultSelector() as selector:
         star.register(selector)
+        if beside is not None:
+            selector.register(beside, selectors.EVENT_READ, lambda: None)
         while wanted() and time.monotonic() < deadline:
             for key, _ in selector.select(max(0.0, min(TICK_S, deadline - time.monotonic()))):
                 key.data()

@@ -199,7 +199,8 @@ def by(way: str, reason: str, ground: Ground, deadline: float) -> Meeting:
         for sock in control:
             sock.close()
         raise
-    return Meeting(Membership(everybody, gatherer.rank, 0, way, reason, secret), ground, gatherer, control)
+    membership = Membership(everybody, gatherer.rank, 0, way, reason, secret, getattr(gatherer, "mark", ""))
+    return Meeting(membership, ground, gatherer, control)
 
 
 def proven(everybody: tuple[NodeFacts, ...], ground: Ground, gatherer: Gatherer, deadline: float) -> tuple[NodeFacts, ...]:

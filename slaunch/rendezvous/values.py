@@ -17,6 +17,7 @@ class Membership:
         way: back end that made it: "mpi", "slurm", "none" (one task only), …
         reason: one line on why this way was taken.
         secret: the job's secret for the agents' channel. Never printed, never in a plan.
+        mark: what the meeting has left where it was; see `gather.StarGatherer`.
     """
 
     facts: tuple[NodeFacts, ...]
@@ -25,3 +26,4 @@ class Membership:
     way: str
     reason: str
     secret: bytes
+    mark: str = ""

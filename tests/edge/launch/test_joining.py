@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,12 +14,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.etcds import Server
 
 from slaunch.agent import keeper
 from slaunch.badnodes import read
 from slaunch.options import Options, Program
 from slaunch.rendezvous import etcd_late
-from slaunch.rendezvous.etcd_client import Etcd, EtcdError
 from slaunch.rendezvous.etcd_late import KEPT, TAKEN, Entry, remove, renew
 
 CLEAN = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -91,44 +90,11 @@ def agents(tmp_path: Path) -> Iterator[Callable[[str, str], Agents]]:
         each.kill()
 
 
-class Server:
-    """A real etcd."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-            self.port = one.getsockname()[1]
-            client, peer = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (one, two))
-        self.argv = ["etcd", "--data-dir", f"{folder}/etcd", "--listen-client-urls", client, "--advertise-client-urls", client]
-        self.argv += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
-        self.log = open(folder / "etcd.log", "w")  # noqa: SIM115 - for the process's whole life
-        self.client = Etcd([("127.0.0.1", self.port)])
-        self.start()
-
-    def start(self) -> None:
-        env = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
-        self.process = subprocess.Popen(self.argv, stdout=self.log, stderr=self.log, env=env)
-        until(self.answers, lambda: "etcd does not answer")
-
-    def answers(self) -> bool:
-        try:
-            self.client.get("anything")
-        except EtcdError:
-            return False
-        return True
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    if not shutil.which("etcd"):
-        pytest.skip("etcd is not installed")
     made = Server(tmp_path)
     yield made
-    made.stop()
-    made.log.close()
+    made.close()
 
 
 def test_f121_f123_nodes_come_to_a_job_by_etcd_also_after_its_first_node_is_lost(
@@ -192,7 +158,7 @@ def test_f110_w20_an_entry_is_kept_and_never_taken_from_another_job(server: Serv
     later = '{"nonce": "ours", "reign": 1}'
     assert renew(entry(server, reign=1), later, "")[0] == KEPT, "the next hub may"
     assert renew(entry(server), own, kept[1]) == [TAKEN, later], "and the old one may not take it back"
-    assert remove(entry(server), own, kept[1])
+    assert remove(entry(server), own, kept[1], True)
     assert server.client.get("/slaunch/job/server") == later
 
 
@@ -213,6 +179,7 @@ def watched(server: Server, monkeypatch: pytest.MonkeyPatch, trouble: Callable[[
 
     monkeypatch.setattr(keeper, "RENEW_S", 0.2)
     monkeypatch.setattr(keeper, "TRUST_S", 6.0)
+    monkeypatch.setattr(keeper, "FIRST_S", 6.0)
     spared: set[int] = set()
     with selectors.DefaultSelector() as selector, socket.create_server(("127.0.0.1", 0)) as door:
         kept = keeper.Keeper(entry(server), [door], selector, spared)
@@ -227,7 +194,7 @@ def watched(server: Server, monkeypatch: pytest.MonkeyPatch, trouble: Callable[[
                 todo.pop()()
         assert told, "the hub goes on"
         server.process.send_signal(signal.SIGCONT)
-        kept.close()
+        kept.close(True)
     for pid in spared:  # as the agent does with every orphan
         os.waitpid(pid, 0)
     return told[0].problem.seen  # type: ignore[attr-defined,no-any-return]

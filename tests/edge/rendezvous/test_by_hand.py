@@ -323,7 +323,7 @@ def test_a_server_that_lost_its_key_does_not_go_on(server):
     """It stood still, and another one may serve by now: no two worlds of one job."""
     client, key = client_of(server), f"/slaunch/{os.urandom(4).hex()}/server"
     lease = client.grant(10)
-    assert client.create(key, "ours", lease) == "ours"
+    assert client.create(key, "ours", lease) == ""
     office = etcd.Office(client, key, "ours", lease, closes=False)
     client.replace(key, "ours", "somebody else's", lease)
     with pytest.raises(RendezvousError, match="the key of this node has ended"):

@@ -1,0 +1,148 @@
+"""Jobs at an etcd that is slow, silent, restarted, or out of reach: real agents, workers and etcd, and a way to it of ours.
+
+A worker sees every worker of another world of its name that lives; no job may ever have two at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.etcds import Proxy, Server
+from support.worlds import FAST, WORLD, up, worlds
+
+CLEAN = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+PATIENCE_S = 60.0
+
+
+class Nodes:
+    """Agents on this machine, each a node of its own, of jobs of one name."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "fast.py").write_text(FAST)
+        (folder / "world.py").write_text(WORLD)
+        self.folder, self.place, self.name = folder, str(folder), f"slow{os.getpid()}"
+        self.key = f"/slaunch/by hand/{self.name}/server"
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, who: str, port: int, nodes: str, grace: str = "1", **env: str) -> subprocess.Popen[bytes]:
+        call = [sys.executable, "fast.py", "--scheduler", "plain", "--master", f"etcd://127.0.0.1:{port}", "--nnodes", nodes]
+        call += ["--nproc-per-node", "1", "--job-id", self.name, "--grace", grace, "--log-dir", f"logs.{who}", "world.py", who]
+        secret = "a secret of sixteen letters or more"
+        env = {**CLEAN, "PLACE": self.place, "WHO": who, "SLAUNCH_SECRET": secret, "LAST_CALL": "0.2", **env}
+        with open(self.folder / f"out.{len(self.started)}", "wb") as out:
+            node = subprocess.Popen(call, cwd=self.place, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        self.started.append(node)
+        return node
+
+    def until(self, what: Callable[[], object]) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not what():
+            assert time.monotonic() < end, self.said()
+            time.sleep(0.05)
+
+    def up(self, who: str, attempt: int, world: int) -> None:
+        self.until(lambda: up(self.place, who, attempt, world))
+
+    def next_job(self, port: int) -> subprocess.Popen[bytes]:
+        """Another job of the name, started again and again as the first one turns it away; until it runs."""
+        while True:
+            node = self.start("next", port, "1:2")
+            self.until(lambda node=node: node.poll() is not None or up(self.place, "next", 0, 1))  # type: ignore[misc]
+            if node.poll() is None:
+                return node
+            self.started.remove(node)
+
+    def said(self) -> str:
+        outs = (path.read_text() for path in sorted(self.folder.glob("out.*")))
+        return "\n-- ".join((str(worlds(self.place)), *outs))
+
+    def end(self) -> list[int]:
+        (self.folder / "done").touch()
+        return [node.wait(PATIENCE_S) for node in self.started]
+
+    def close(self) -> None:
+        for node in self.started:
+            if node.poll() is None:
+                node.kill()
+            node.wait()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    made = Nodes(tmp_path)
+    yield made
+    made.close()
+
+
+def test_f110_f121_w20_nodes_meet_run_and_grow_at_a_slow_etcd_that_is_restarted(
+    nodes: Nodes, server: Server, proxy: Proxy
+) -> None:
+    """Each answer takes half a second, and a call may take two. The hub is lost, too."""
+    proxy.delay_s = 0.5
+    reign = lambda: json.loads(server.client.get(nodes.key) or "{}").get("reign", -1)  # noqa: E731
+    first, second = (nodes.start("job", proxy.port, "2:3", PATIENT="yes") for _ in range(2))
+    nodes.up("job", 0, 2)
+    nodes.until(lambda: reign() == 0)
+    server.stop()
+    server.start()
+    nodes.start("job", proxy.port, "2:3", PATIENT="yes")
+    nodes.up("job", 1, 3)
+    hub = first if "has come to the job" in (nodes.folder / "out.0").read_text() else second
+    hub.kill()
+    nodes.up("job", 2, 2)
+    nodes.until(lambda: reign() == 1)
+    assert sorted(nodes.end()) == [-signal.SIGKILL, 0, 0], nodes.said()
+    assert "silent" not in nodes.said()
+    assert worlds(nodes.place) == ["job 0 begins", "job 1 begins", "job 2 begins"]
+
+
+def test_f110_w20_a_job_whose_etcd_falls_silent_is_gone_before_the_next_one_begins(
+    nodes: Nodes, server: Server, proxy: Proxy
+) -> None:
+    """Connections are still made. Its workers do not heed SIGTERM, and would have a minute to save: longer than etcd waits."""
+    first = nodes.start("first", proxy.port, "1:2", grace="60", STUBBORN="yes")
+    nodes.up("first", 0, 1)
+    nodes.until(lambda: "reign" in server.client.get(nodes.key))
+    proxy.deaf = True
+    following = nodes.next_job(server.port)
+    assert first.wait(PATIENCE_S) == 69, nodes.said()
+    assert "go on, as another job of this name may begin" in nodes.said()
+    nodes.end()
+    assert following.returncode == 0, nodes.said()
+    assert worlds(nodes.place) == ["first 0 begins", "next 0 begins"]
+
+
+def test_f110_w20_the_next_hub_starts_no_worker_before_etcd_has_its_entry(nodes: Nodes, server: Server, proxy: Proxy) -> None:
+    """The first one is lost while etcd is silent, and the next one cannot know since when."""
+    started = [nodes.start("first", proxy.port, "1:2", grace="60", STUBBORN="yes", LAST_CALL="10") for _ in range(2)]
+    nodes.up("first", 0, 2)
+    nodes.until(lambda: "reign" in server.client.get(nodes.key))
+    proxy.deaf = True
+    hub, other = started if "met 2 tasks" in (nodes.folder / "out.0").read_text() else reversed(started)
+    hub.kill()
+    nodes.next_job(server.port)
+    assert other.wait(PATIENCE_S) == 69, nodes.said()
+    nodes.end()
+    assert worlds(nodes.place) == ["first 0 begins", "next 0 begins"]
