@@ -16,9 +16,9 @@ from slaunch.frozen import dataclass, replace
 from slaunch.node.files import names, read_int, read_text
 from slaunch.node.values import Device, Nic
 
-PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
-HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
-SLINGSHOT = re.compile(r"hsn\d+")
+PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"
+HOST_BRIDGE = r"pci[0-9a-f]{4,8}:[0-9a-f]{2}"
+SLINGSHOT = r"hsn\d+"
 LINKS = {"InfiniBand": "infiniband", "Ethernet": "roce"}
 """Kinds by the kernel's word for a port's link layer. Amazon's EFA has another word, and is left to its own plug-in."""
 PREFIX_CHARS = len("fe80:0000:0000:0000")
@@ -80,7 +80,7 @@ def read_port(files: str, name: str, numa: int) -> Nic | None:
 
 def read_slingshot(folder: str) -> Iterator[Card]:
     """Slingshot's interfaces that are up."""
-    for name in filter(SLINGSHOT.fullmatch, names(folder)):
+    for name in (name for name in names(folder) if re.fullmatch(SLINGSHOT, name)):
         files = f"{folder}/{name}"
         way = way_of(f"{files}/device")
         if way and read_text(f"{files}/operstate") == "up":
@@ -91,9 +91,9 @@ def read_slingshot(folder: str) -> Iterator[Card]:
 def way_of(link: str) -> Way:
     """Names from the host bridge down to a PCI device; () for what is not on the PCI bus."""
     parts = os.path.realpath(link).split("/")
-    if not PCI_ADDRESS.fullmatch(parts[-1]):
+    if not re.fullmatch(PCI_ADDRESS, parts[-1]):
         return ()
-    return tuple(parts[next((at for at, part in enumerate(parts) if HOST_BRIDGE.fullmatch(part)), len(parts) - 1) :])
+    return tuple(parts[next((at for at, part in enumerate(parts) if re.fullmatch(HOST_BRIDGE, part)), len(parts) - 1) :])
 
 
 def speed_mbps(rate: str) -> int:

@@ -11,10 +11,11 @@ from slaunch.node.files import read_int
 from slaunch.node.netlink import RawAddress, raw_addresses
 from slaunch.node.values import Address
 
-CONTAINER_BRIDGE = re.compile(
-    r"(docker|podman|virbr|lxcbr|lxdbr|cni|flannel|cali|cilium|weave|kube-|nodelocaldns|dummy|ovs-system)|br-[0-9a-f]{12}$"
+CONTAINERS = (
+    *("docker", "podman", "virbr", "lxcbr", "lxdbr", "cni", "flannel", "cali", "cilium", "weave", "kube-", "nodelocaldns"),
+    *("dummy", "ovs-system"),
 )
-"""Interfaces that lead to containers and virtual machines on this machine and nowhere else."""
+"""How names of interfaces begin that lead to containers and virtual machines on this machine and nowhere else."""
 
 LOOPBACK = Address("127.0.0.1", "lo", 8)
 
@@ -40,9 +41,14 @@ def choose(raw: Iterable[RawAddress], network: str, speed_of: Callable[[str], in
         if not chosen:
             raise no_match(network, wide)
     else:
-        chosen = [address for address in wide if not CONTAINER_BRIDGE.match(address.interface)]
+        chosen = [address for address in wide if not leads_to_containers(address.interface)]
     found = (Address(each.ip, each.interface, each.prefix, speed_of(each.interface)) for each in chosen)
     return tuple(sorted(found, key=lambda each: (-each.speed_mbps, each.interface, ":" in each.ip))) or (LOOPBACK,)
+
+
+def leads_to_containers(interface: str) -> bool:
+    """Whether an interface leads to containers here and nowhere else; `br-` and 12 digits are a network of Docker's."""
+    return interface.startswith(CONTAINERS) or bool(interface.startswith("br-") and re.fullmatch("[0-9a-f]{12}", interface[3:]))
 
 
 def read_listed(ips: Sequence[str]) -> tuple[Address, ...]:

@@ -30,7 +30,8 @@ def resolve_any(name: str, limit_s: float = LIMIT_S) -> tuple[str, ...]:
 
     def ask() -> None:
         try:
-            answers = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+            wanted = name.encode() if name.isascii() else name  # as text, Python would load its tables of all of Unicode
+            answers = socket.getaddrinfo(wanted, None, type=socket.SOCK_STREAM)
             found.extend(str(answer[4][0]) for answer in answers)
         except OSError:
             pass

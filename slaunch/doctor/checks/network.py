@@ -14,7 +14,7 @@ from typing import Any
 
 from slaunch.doctor.values import ERROR, NOTE, WARNING, Check, Facts, Finding, Request, Trait
 from slaunch.node.files import names, read_int, read_text
-from slaunch.node.nics import CONTAINER_BRIDGE, link_speed, read_addresses
+from slaunch.node.nics import leads_to_containers, link_speed, read_addresses
 
 NAME = "network"
 NOT_CARDS = re.compile(r"lo$|veth|tun|tap|sit|gre|ip6tnl|erspan|teql|bonding_masters|ifb|nlmon|vcan|wg")
@@ -37,7 +37,7 @@ def look(request: Request, env: Mapping[str, str]) -> dict[str, Any]:
 def interfaces(root: str) -> dict[str, dict[str, Any]]:
     """Cards by name."""
     folder = os.path.join(root, "sys/class/net")
-    cards = (name for name in names(folder) if not NOT_CARDS.match(name) and not CONTAINER_BRIDGE.match(name))
+    cards = (name for name in names(folder) if not NOT_CARDS.match(name) and not leads_to_containers(name))
     return {
         name: {
             "state": read_text(f"{folder}/{name}/operstate"),

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from slaunch.node.devices.listed import look_at
-from slaunch.node.devices.values import Found, View
-
-TYPE = "PADDLE_XCCL_BACKEND"
-"""Paddle's variable for the type of its custom device."""
+from slaunch.node.devices.values import TYPE, Found, View
 
 
 def look(view: View) -> Found:

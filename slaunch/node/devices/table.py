@@ -6,8 +6,7 @@ import os
 from importlib import import_module
 
 from slaunch.frozen import dataclass
-from slaunch.node.devices.custom import TYPE
-from slaunch.node.devices.values import Found, View
+from slaunch.node.devices.values import TYPE, Found, View
 
 GROUP = "slaunch.devices"
 """Entry points of further kinds: name = module:function."""

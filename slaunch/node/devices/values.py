@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from slaunch.frozen import dataclass
 from slaunch.node.values import Device, Problem
 
+TYPE = "PADDLE_XCCL_BACKEND"
+"""Paddle's variable for the type of its custom device."""
+
 
 @dataclass(frozen=True)
 class View:
