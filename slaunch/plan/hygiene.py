@@ -6,7 +6,7 @@ left-overs go (P56's exception); in layout "agent" several workers would share t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from slaunch.frozen import dataclass
@@ -148,6 +148,9 @@ TABLE = (
 )
 
 
+SPARED = tuple(pattern for rule in TABLE if not rule.layouts for pattern in rule.patterns)
+
+
 def drops(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Sequence[str] = ()) -> tuple[str, ...]:
     """Names in `env` that a worker must not inherit, sorted.
 
@@ -164,34 +167,26 @@ def reasons(env: Iterable[str], layout: str, keep: Sequence[str] = (), drop: Seq
 
 @lru_cache(maxsize=2)  # the same for all workers of a node
 def _reasons(env: tuple[str, ...], layout: str, keep: tuple[str, ...], drop: tuple[str, ...]) -> Mapping[str, str]:
+    kept, wished, spared = covers(keep), covers(drop), covers(SPARED)
+    groups = [(rule.group, covers(rule.patterns)) for rule in TABLE if layout in rule.layouts]
     found: dict[str, str] = {}
     for name in env:
-        if any_match(keep, name):
+        if kept(name):
             continue
-        if any_match(drop, name):
+        if wished(name):
             found[name] = "--drop-env"
-        elif name.startswith(STARTS[layout]) and not any_match(SPARED, name):  # few names get beyond the first test
-            group = next((rule.group for rule in TABLE if layout in rule.layouts and any_match(rule.patterns, name)), "")
+        elif not spared(name):
+            group = next((group for group, covered in groups if covered(name)), "")
             if group:
                 found[name] = f"hygiene: {group}"
     return found
 
 
-SPARED = tuple(pattern for rule in TABLE if not rule.layouts for pattern in rule.patterns)
-STARTS = {
-    layout: tuple({pattern.rstrip("*") for rule in TABLE if layout in rule.layouts for pattern in rule.patterns})
-    for layout in BOTH
-}
-
-
-def match(pattern: str, name: str) -> bool:
-    """Whether a name, or a prefix that ends in `*`, covers `name`."""
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-
-def any_match(patterns: Sequence[str], name: str) -> bool:
-    """Whether one of the patterns covers `name`."""
-    return any(match(pattern, name) for pattern in patterns)
+def covers(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """A function that tells whether one of these names, or prefixes that end in `*`, covers a name."""
+    exact = frozenset(patterns)
+    starts = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
+    return lambda name: name in exact or name.startswith(starts)
 
 
 def rewrites(seat: Seat, env: Mapping[str, str]) -> dict[str, str]:

@@ -75,9 +75,10 @@ def settings(seat: Seat, env: Mapping[str, str]) -> tuple[dict[str, str], dict[s
     """Variables that rules and contracts set, and where each comes from."""
     values: dict[str, str] = {}
     origins: dict[str, str] = {}
+    kept = hygiene.covers(seat.options.keep_env)
     for origin, rule in RULES:
         for name, value in rule(seat, env).items():
-            if not (name in env and hygiene.any_match(seat.options.keep_env, name)):
+            if not (name in env and kept(name)):
                 values[name], origins[name] = value, origin
     contracted, owners = combine(seat.plan.contracts, seat, env)
     own = dict(find(seat.plan.mode).variables(seat, env))
