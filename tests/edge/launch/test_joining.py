@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.etcds import Server
+from support.worlds import FAST
 
 from slaunch.agent import keeper
 from slaunch.badnodes import read
@@ -43,13 +44,15 @@ class Agents:
 
     def __init__(self, place: Path, master: str, nodes: str) -> None:
         self.place, self.started = place, []  # type: ignore[var-annotated]
-        self.call = [sys.executable, "-m", "slaunch", "--scheduler", "plain", "--master", master, "--nnodes", nodes]
+        (place / "fast.py").write_text(FAST)
+        self.call = [sys.executable, "fast.py", "--scheduler", "plain", "--master", master, "--nnodes", nodes]
         self.call += ["--nproc-per-node", "1", "--max-restarts", "5", "--job-id", f"join{os.getpid()}", "--log-dir", "logs"]
 
     def start(self, **more: str) -> subprocess.Popen[bytes]:
         number = len(self.started)
         with open(self.place / f"out.{number}", "wb") as out:
-            env = {**CLEAN, "PLACE": str(self.place), "SLAUNCH_SECRET": "a secret of sixteen letters or more", **more}
+            secret = "a secret of sixteen letters or more"
+            env = {**CLEAN, "PLACE": str(self.place), "SLAUNCH_SECRET": secret, "PATIENT": "yes", "LAST_CALL": "1", **more}
             argv = [*self.call, "-c", WORKER]
             agent = subprocess.Popen(argv, cwd=self.place, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         self.started.append(agent)

@@ -25,10 +25,11 @@ PATIENCE_S = 60.0
 class Nodes:
     """Agents on this machine, each a node of its own, of jobs of one name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir()
         (folder / "fast.py").write_text(FAST)
         (folder / "world.py").write_text(WORLD)
-        self.folder, self.place, self.name = folder, str(folder), f"slow{os.getpid()}"
+        self.folder, self.place, self.name = folder, str(folder), f"{name}{os.getpid()}"
         self.key = f"/slaunch/by hand/{self.name}/server"
         self.started: list[subprocess.Popen[bytes]] = []
 
@@ -90,59 +91,65 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    made = Nodes(tmp_path)
-    yield made
-    made.close()
+def named(tmp_path: Path) -> Iterator[Callable[[str], Nodes]]:
+    """Jobs, by their names."""
+    made: list[Nodes] = []
+
+    def make(name: str) -> Nodes:
+        made.append(Nodes(tmp_path / name, name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 def test_f110_f121_w20_nodes_meet_run_and_grow_at_a_slow_etcd_that_is_restarted(
-    nodes: Nodes, server: Server, proxy: Proxy
+    named: Callable[[str], Nodes], server: Server, proxy: Proxy
 ) -> None:
     """Each answer takes half a second, and a call may take two. The hub is lost, too."""
     proxy.delay_s = 0.5
-    reign = lambda: json.loads(server.client.get(nodes.key) or "{}").get("reign", -1)  # noqa: E731
-    first, second = (nodes.start("job", proxy.port, "2:3", PATIENT="yes") for _ in range(2))
-    nodes.up("job", 0, 2)
-    nodes.until(lambda: reign() == 0)
+    job = named("slow")
+    reign = lambda: json.loads(server.client.get(job.key) or "{}").get("reign", -1)  # noqa: E731
+    first, second = (job.start("job", proxy.port, "2:3", PATIENT="yes") for _ in range(2))
+    job.up("job", 0, 2)
+    job.until(lambda: reign() == 0)
     server.stop()
     server.start()
-    nodes.start("job", proxy.port, "2:3", PATIENT="yes")
-    nodes.up("job", 1, 3)
-    hub = first if "has come to the job" in (nodes.folder / "out.0").read_text() else second
+    job.start("job", proxy.port, "2:3", PATIENT="yes")
+    job.up("job", 1, 3)
+    hub = first if "has come to the job" in (job.folder / "out.0").read_text() else second
     hub.kill()
-    nodes.up("job", 2, 2)
-    nodes.until(lambda: reign() == 1)
-    assert sorted(nodes.end()) == [-signal.SIGKILL, 0, 0], nodes.said()
-    assert "silent" not in nodes.said()
-    assert worlds(nodes.place) == ["job 0 begins", "job 1 begins", "job 2 begins"]
+    job.up("job", 2, 2)
+    job.until(lambda: reign() == 1)
+    assert sorted(job.end()) == [-signal.SIGKILL, 0, 0], job.said()
+    assert "silent" not in job.said()
+    assert worlds(job.place) == ["job 0 begins", "job 1 begins", "job 2 begins"]
 
 
-def test_f110_w20_a_job_whose_etcd_falls_silent_is_gone_before_the_next_one_begins(
-    nodes: Nodes, server: Server, proxy: Proxy
+def test_f110_w20_jobs_whose_etcd_falls_silent_are_gone_before_the_next_ones_of_their_names_begin(
+    named: Callable[[str], Nodes], server: Server, proxy: Proxy
 ) -> None:
-    """Connections are still made. Its workers do not heed SIGTERM, and would have a minute to save: longer than etcd waits."""
-    first = nodes.start("first", proxy.port, "1:2", grace="60", STUBBORN="yes")
-    nodes.up("first", 0, 1)
-    nodes.until(lambda: "reign" in server.client.get(nodes.key))
-    proxy.deaf = True
-    following = nodes.next_job(server.port)
-    assert first.wait(PATIENCE_S) == 69, nodes.said()
-    assert "go on, as another job of this name may begin" in nodes.said()
-    nodes.end()
-    assert following.returncode == 0, nodes.said()
-    assert worlds(nodes.place) == ["first 0 begins", "next 0 begins"]
+    """Connections are still made. The workers do not heed SIGTERM, and would have a minute to save: longer than etcd waits.
 
-
-def test_f110_w20_the_next_hub_starts_no_worker_before_etcd_has_its_entry(nodes: Nodes, server: Server, proxy: Proxy) -> None:
-    """The first one is lost while etcd is silent, and the next one cannot know since when."""
-    started = [nodes.start("first", proxy.port, "1:2", grace="60", STUBBORN="yes", LAST_CALL="10") for _ in range(2)]
-    nodes.up("first", 0, 2)
-    nodes.until(lambda: "reign" in server.client.get(nodes.key))
+    One of the jobs loses its hub as well. The next hub cannot know since when etcd has been silent; it starts no worker.
+    """
+    kept, parted = named("kept"), named("parted")
+    wishes = {"grace": "60", "STUBBORN": "yes", "LAST_CALL": "10"}
+    alone = kept.start("first", proxy.port, "1:2", **{**wishes, "LAST_CALL": "0"})
+    hub, other = (parted.start("first", proxy.port, "1:2", **wishes) for _ in range(2))
+    kept.up("first", 0, 1)
+    parted.up("first", 0, 2)
+    for job in (kept, parted):
+        job.until(lambda job=job: "reign" in server.client.get(job.key))  # type: ignore[misc]
     proxy.deaf = True
-    hub, other = started if "met 2 tasks" in (nodes.folder / "out.0").read_text() else reversed(started)
+    if "met 2 tasks" not in (parted.folder / "out.0").read_text():
+        hub, other = other, hub
     hub.kill()
-    nodes.next_job(server.port)
-    assert other.wait(PATIENCE_S) == 69, nodes.said()
-    nodes.end()
-    assert worlds(nodes.place) == ["first 0 begins", "next 0 begins"]
+    following = [job.next_job(server.port) for job in (kept, parted)]
+    for agent, job in ((alone, kept), (other, parted)):
+        assert agent.wait(PATIENCE_S) == 69, job.said()
+        assert "go on, as another job of this name may begin" in job.said()
+        job.end()
+        assert worlds(job.place) == ["first 0 begins", "next 0 begins"]
+    assert [each.returncode for each in following] == [0, 0]
