@@ -16,7 +16,7 @@ from slaunch.channel.listen import listen, listen_somewhere
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.succession import Dynasty, Line
 from slaunch.ending import conclude
-from slaunch.errors import PlanError, SlaunchError, UsageError
+from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import replace
 from slaunch.making import again, plan_for
 from slaunch.node.values import NodeFacts
@@ -30,7 +30,7 @@ from slaunch.rendezvous.late import Welcome
 from slaunch.rendezvous.lateness import LateError
 from slaunch.rendezvous.resolve import resolve_any
 from slaunch.rendezvous.values import Membership
-from slaunch.slurm.client import ask, field
+from slaunch.slurm.resized import nodes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,17 +50,9 @@ def look_for_job(task: Task, facts: NodeFacts, options: Options, env: Mapping[st
     """
     if not task.allocation.job or "SLURM_JOB_NODELIST" not in env:
         raise UsageError("join the running job (--join)", "this is no step of a Slurm job", "name it with --master instead")
-    hosts = (*hostlist.expand(env["SLURM_JOB_NODELIST"], "SLURM_JOB_NODELIST"), *nodes_of(task.allocation.job))
+    # a step that was started from elsewhere, or after the job has grown, is told of its own nodes only
+    hosts = (*hostlist.expand(env["SLURM_JOB_NODELIST"], "SLURM_JOB_NODELIST"), *nodes_of(task.allocation.job, ASK_S))
     return late.look_in_job(Ground(task, facts, options, env, lambda line: None), tuple(dict.fromkeys(hosts)))
-
-
-def nodes_of(job: str) -> tuple[str, ...]:
-    """All nodes of a Slurm job: a step that was started from elsewhere, or after the job has grown, sees its own only."""
-    try:
-        listed = field(ask(("scontrol", "--oneliner", "show", "job", job), ASK_S), "NodeList")
-        return hostlist.expand(listed, "NodeList") if listed not in ("", "(null)") else ()
-    except SlaunchError:
-        return ()
 
 
 def come_late(  # noqa: PLR0917 - what a launch has by then

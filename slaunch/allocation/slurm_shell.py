@@ -82,6 +82,12 @@ def part_shape(env: Env, suffix: str) -> StepShape:
     nodes = len(hostlist.expand(env[listed], listed)) if env.get(listed) else number(env, *(name + suffix for name in NUMBER))
     told = first_of(env, *(name + suffix for name in NUMBER))
     check(not env.get(told) or number(env, told) == nodes, shown(env, listed, told), f"{nodes} nodes named")
+    if not nodes:
+        raise AllocationError(
+            "find the job's nodes",
+            f"{shown(env, listed, told)}: job {slurm_job(env)} has given its nodes to another one",
+            "start slaunch in that job; as a step: srun --jobid=JOB --overlap -N1 -n1 -w NODE slaunch --join yes …",
+        )
     return StepShape(nodes, cpus_per_task=share(env, suffix, nodes), gpu_args=gpu_args(env, suffix))
 
 

@@ -80,6 +80,7 @@ class StepShape:
         het_groups: component indices of a heterogeneous job; () for an ordinary one.
         parts: the shape of each of `het_groups`; () for an ordinary job.
         overlap: whether to take CPUs that Slurm counts as another step's.
+        resized: the job has other nodes than this shell's variables say.
     """
 
     nodes: int
@@ -89,6 +90,7 @@ class StepShape:
     het_groups: tuple[int, ...] = ()
     parts: tuple[StepShape, ...] = ()
     overlap: bool = False
+    resized: bool = False
 
 
 @dataclass(frozen=True)

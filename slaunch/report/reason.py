@@ -1,12 +1,15 @@
-"""Why the scheduler stopped the job: looked up when it has been stopped, as the signal alone does not tell."""
+"""Why the scheduler stopped the job, or took nodes from it: looked up afterwards, as a signal or silence does not tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from slaunch.agent.values import RunReport
+from slaunch.agent.values import RunReport, Verdict
 from slaunch.allocation.enclosing import restarts
 from slaunch.frozen import replace
+
+SMALLER = "Slurm job {} was made smaller, and no longer has that node (scontrol update)"
+"""Why an agent is lost that Slurm has killed."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +27,19 @@ def with_reason(report: RunReport, env: Mapping[str, str], wanted: bool = False)
     from slaunch.slurm.why import Why, why_stopped
 
     job = env.get("SLURM_JOB_ID", "")
+    if job and report.verdict.outcome == "lost":
+        report = replace(report, verdict=with_taken(report.verdict, job))
     if not job or not (wanted or report.verdict.outcome == "signal"):
         return report, Why()
     why = why_stopped(job, restarts(env))
     asked = report.verdict.outcome == "signal" or report.verdict.asked is not None
     return replace(report, reason=why.text if asked else ""), why
+
+
+def with_taken(verdict: Verdict, job: str) -> Verdict:
+    """The verdict, with what became of nodes that were taken from the job on purpose."""
+    from slaunch.slurm.resized import taken
+
+    away = taken(job, tuple(lost.host for lost in verdict.lost))
+    lost = tuple(replace(each, why=SMALLER.format(job)) if each.host in away else each for each in verdict.lost)
+    return replace(verdict, lost=lost)

@@ -74,6 +74,10 @@ STALE = (
 """Starts of variables that srun reads as options (srun manual, input environment variables), and of an outer step's or MPI
 launcher's identity, which must not reach the tasks."""
 
+SIZE = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_JOB_CPUS_PER_NODE")
+"""The job's size, as it was when the shell began. srun 22.05 believes SLURM_JOB_NODELIST more than the controller: in a job that
+has grown since then, "Only allocated 2 nodes asked for 3". Without it srun and slurmstepd set what is true."""
+
 KEPT = ("PMIX_MCA_", "SLURM_GPUS_ON_NODE")
 """Exceptions: a user's PMIx settings, and a count that is no request."""
 
@@ -91,7 +95,7 @@ def step_call(shell: Shell, env: Mapping[str, str], inner: Sequence[str], extra:
     common = (*FIXED, *((f"--mpi={mpi}",) if mpi else ()))
     shape = shell.shape
     if not shape.het_groups:
-        return StepCall(("srun", *common, *shape_args(shape), *extra, *inner), clean(env))
+        return StepCall(("srun", *common, *shape_args(shape), *extra, *inner), sized(clean(env), shape))
     components: list[str] = []
     for group, part in zip(shape.het_groups, shape.parts, strict=True):
         components += [":", *common, f"--het-group={group}", *shape_args(part), *extra, *inner]
@@ -118,3 +122,10 @@ def shape_args(shape: StepShape) -> tuple[str, ...]:
 def clean(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without the variables that would change or contradict the step."""
     return {name: value for name, value in env.items() if name.startswith(KEPT) or not name.startswith(STALE)}
+
+
+def sized(env: Mapping[str, str], shape: StepShape) -> dict[str, str]:
+    """Return the environment without the job's old size, if that has changed."""
+    if not shape.resized:
+        return dict(env)
+    return {**{name: value for name, value in env.items() if name not in SIZE}, "SLURM_JOB_NUM_NODES": str(shape.nodes)}

@@ -49,13 +49,16 @@ class Cluster:
         path: what PATH is on the nodes.
     """
 
-    def __init__(self, nodes: int = 4, cpus: int = 8, gpus: int = 4, shares: Sequence[str] = ()) -> None:
+    def __init__(
+        self, nodes: int = 4, cpus: int = 8, gpus: int = 4, shares: Sequence[str] = (), settings: Sequence[str] = ()
+    ) -> None:
+        """`settings`: other values in slurm.conf, as "NAME=VALUE"."""
         self.nodes = tuple(f"n{i}" for i in range(1, nodes + 1))
         self.python = sys.executable
         self.scratch = tempfile.mkdtemp(prefix="slaunch-scratch-")
         os.chmod(self.scratch, 0o777)
         self.path = f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin:/usr/sbin"
-        self._shape = ("-n", str(nodes), "-c", str(cpus), "-g", str(gpus))
+        self._shape = ("-n", str(nodes), "-c", str(cpus), "-g", str(gpus), *(word for each in settings for word in ("-o", each)))
         self._shares = [CHECKOUT, sys.prefix, self.scratch, *shares]
         self._broken: set[str] = set()
         self._started: list[subprocess.Popen[str]] = []
@@ -71,13 +74,15 @@ class Cluster:
             done = self._vcluster("up", *self._shape, *shares, "-p", str(owner or os.getpid()), timeout=120, check=False)
             if done.returncode != ALREADY_UP:
                 break
+            self._instance = ""  # somebody else's, whom `down` must not end
         assert done.returncode == 0, f"the cluster did not start: {done.stderr}"
 
     def is_up(self) -> bool:
         return os.path.isdir(self._state())
 
     def down(self) -> None:
-        self._vcluster("down", timeout=60)
+        if self._instance:
+            self._vcluster("down", timeout=60)
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     # -- commands -----------------------------------------------------------------------------------------------

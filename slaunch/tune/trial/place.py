@@ -111,7 +111,7 @@ def renewed(place: Place, now: Callable[[Shell], Shell] = as_it_is_now) -> Place
     if len(nodes) < place.cluster.nodes:
         raise too_few(place.cluster.nodes, len(nodes))
     allocation = replace(shell.allocation, nodes=nodes)
-    return replace(place, shell=Shell(allocation, replace(shell.shape, overlap=found.shape.overlap)))
+    return replace(place, shell=Shell(allocation, replace(shell.shape, overlap=found.shape.overlap, resized=found.shape.resized)))
 
 
 def too_few(count: int, nodes: int) -> AllocationError:

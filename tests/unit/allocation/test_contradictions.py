@@ -62,6 +62,10 @@ SHELL_FAULTS = {
         dict.fromkeys(["SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_NNODES"], ""),
         "SLURM_JOB_NUM_NODES and SLURM_NNODES not set",
     ),
+    "nodes given away": (  # what scontrol writes into slurm_job_JOB_resize.sh
+        {"SLURM_JOB_NODELIST": "", "SLURM_NODELIST": "", "SLURM_JOB_NUM_NODES": "0", "SLURM_NNODES": "0"},
+        "has given its nodes to another one",
+    ),
     "no list of a component": ({"SLURM_HET_SIZE": "2"}, "HET_GROUP_0"),
 }
 

@@ -174,7 +174,7 @@ def nodes_of(found: Place, *left: str) -> tuple[str, ...]:
     """The nodes of a place whose job has these left."""
     now = renewed(found, lambda shell: with_nodes(shell, left)).shell
     assert now is not None
-    assert now.shape == replace(found.shell.shape, overlap=len(left) < 4)  # type: ignore[union-attr]
+    assert now.shape == replace(found.shell.shape, overlap=len(left) < 4, resized=len(left) < 4)  # type: ignore[union-attr]
     return now.allocation.nodes
 
 
