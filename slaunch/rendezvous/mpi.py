@@ -6,14 +6,13 @@ import os
 import select
 import signal
 import struct
-import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 
 from slaunch.channel.star import Star
 from slaunch.rendezvous.gatherer import Ground, UnusableError
-from slaunch.selfcall import module_command
+from slaunch.rendezvous.mpi_child import become
 
 LENGTH = struct.Struct(">I")
 CHUNK = 1 << 20
@@ -23,6 +22,8 @@ END_S = 5.0
 """Time for MPI_Finalize; after it the child is ended."""
 VOID = b""
 """The part of a task that has given MPI up; a real one is never empty."""
+QUICK = {"UCX_MEM_MMAP_HOOK_MODE": "none"}
+"""For the child, unless the user has set it: else UCX patches the C library to see memory being given back, which takes 20 ms."""
 LOOK_S = 0.002
 """Pause between two looks whether it has ended."""
 
@@ -33,7 +34,7 @@ def meet_by_mpi(ground: Ground, deadline: float) -> MpiGatherer:
     Raises:
         UnusableError: MPI does not start here, or not as one world.
     """
-    child = Child(ground.env, 0 if ground.fallback else int(deadline - time.monotonic()) + 1)
+    child = Child(ground.env, 0 if ground.fallback else int(deadline - time.monotonic()) + 2)
     slot = ground.task.slot
     try:
         size, _, description = child.read(deadline).decode("utf-8", "replace").partition(" ")
@@ -118,11 +119,9 @@ class Child:
         child_in, self._to = os.pipe()
         self._from, child_out = os.pipe()
         self._noise = os.memfd_create("mpi-stderr")
-        argv = [*module_command("slaunch.rendezvous.mpi_child"), str(seconds)]
-        duplicate = os.POSIX_SPAWN_DUP2
-        actions = [(duplicate, child_in, 0), (duplicate, child_out, 1), (duplicate, self._noise, 2)]
-        # descriptors that the process manager gave us (PMI_FD) stay open in the child, because they are inheritable here as well
-        self._pid = os.posix_spawn(sys.executable, argv, dict(env), file_actions=actions)
+        self._pid = os.fork()
+        if self._pid == 0:
+            become((child_in, child_out, self._noise), {**QUICK, **env}, seconds)
         self._status: int | None = None
         os.close(child_in)
         os.close(child_out)
