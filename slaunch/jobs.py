@@ -25,7 +25,7 @@ LOGS = "slaunch-logs"
 KEPT = 1000
 """Runs that are remembered; older ones are forgotten, their logs are not."""
 SURPLUS = 100
-"""So many more may be there: to find the oldest, the file server is asked for the age of each, which is not done at each start."""
+"""So many more may be there: to find the oldest, the file server is asked for the age of each, which is not for each start."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ and a peer of another job, step or attempt fails even if it had the same secret.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Mapping
-from hashlib import sha256
 
 from slaunch.frozen import dataclass
+from slaunch.hashing import compare_digest, hmac_sha256, sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,12 +117,12 @@ def transcript(hello: Hello, nonce: str) -> bytes:
 
 def proof(secret: bytes, side: str, said: bytes) -> str:
     """Proof of `side` ("hub" or "spoke") that it knows the secret."""
-    return hmac.digest(secret, f"proof of {side}\n".encode() + said, "sha256").hex()
+    return hmac_sha256(secret, f"proof of {side}\n".encode() + said).hex()
 
 
 def key(secret: bytes, side: str, said: bytes) -> bytes:
     """Key for the frames that `side` sends."""
-    return hmac.digest(secret, f"key of {side}\n".encode() + said, "sha256")
+    return hmac_sha256(secret, f"key of {side}\n".encode() + said)
 
 
 def check_proof(given: str, secret: bytes, side: str, said: bytes) -> None:
@@ -132,7 +131,7 @@ def check_proof(given: str, secret: bytes, side: str, said: bytes) -> None:
     Raises:
         HandshakeError: it does not know the secret.
     """
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), proof(secret, side, said).encode()):
+    if not compare_digest(given.encode("utf-8", "replace"), proof(secret, side, said).encode()):
         raise HandshakeError("does not know the job's secret")
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from hashlib import sha256
 
 from slaunch.channel.door import Door
 from slaunch.channel.handshake import HandshakeError
 from slaunch.errors import RendezvousError, UsageError
 from slaunch.frozen import dataclass
+from slaunch.hashing import sha256
 
 VARIABLE = "SLAUNCH_SECRET"
 """Set by slaunch for the step it starts; removed from the workers' environment."""

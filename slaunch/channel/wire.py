@@ -12,14 +12,13 @@ The MAC covers the body's digest rather than the body, so that a body sent to 10
 
 from __future__ import annotations
 
-import hmac
 import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 
 from slaunch.frozen import dataclass
+from slaunch.hashing import compare_digest, hmac_sha256, sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ class Opener:
         if self._key:
             tag, content = content[:MAC_BYTES], content[MAC_BYTES:]
             wanted = mac(self._key, self._counter, header, sha256(content).digest())
-            if not hmac.compare_digest(tag, wanted):
+            if not compare_digest(tag, wanted):
                 raise WireError("a frame with a wrong signature")
             self._counter += 1
         limit = HELLO_LIMIT if not self._key else LARGE_LIMIT if flags & LARGE else LIMIT
@@ -153,7 +152,7 @@ class Opener:
 
 def mac(key: bytes, counter: int, header: bytes, digest: bytes) -> bytes:
     """The signature of one frame."""
-    return hmac.digest(key, COUNTER.pack(counter) + header + digest, "sha256")
+    return hmac_sha256(key, COUNTER.pack(counter) + header + digest)
 
 
 def inflate(data: bytes, limit: int) -> bytes:

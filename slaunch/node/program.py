@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 
 from slaunch.errors import OutputError, ScriptError, ScriptMissingError
+from slaunch.hashing import sha256
 from slaunch.node.files import problem
 from slaunch.node.values import Problem
 from slaunch.options import Program
@@ -106,9 +107,7 @@ def output_error(path: str, error: OSError) -> OutputError:
 
 def digest(program: Program, env: Mapping[str, str], salt: str) -> str:
     """Short hash of the program's first megabyte, its size and arguments, and `salt`: equal on all nodes of a healthy job."""
-    from hashlib import blake2b
-
-    hashed = blake2b(repr((program, salt)).encode(), digest_size=8)
+    hashed = sha256(repr((program, salt)).encode())
     path = script_path(program.target, env) if program.kind in FILES else ""
     if path and os.path.isfile(path):
         try:
@@ -117,4 +116,4 @@ def digest(program: Program, env: Mapping[str, str], salt: str) -> str:
                 hashed.update(str(os.fstat(file.fileno()).st_size).encode())
         except OSError:  # an unreadable program is a problem of its own
             pass
-    return hashed.hexdigest()
+    return hashed.hexdigest()[:16]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from slaunch.frozen import names
+from slaunch.hashing import sha256
 from slaunch.node.values import Address, Device
 from slaunch.plan.values import NodePlan, Plan
 
@@ -20,8 +21,6 @@ def digest(plan: Plan) -> str:
 
     The fields are numbers, texts and tuples of them, whose `ascii` form is unambiguous.
     """
-    from hashlib import sha256
-
     found = sha256(ascii(_plan(plan)).encode())
     for node in plan.nodes:
         found.update(_text(node).encode())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from hashlib import sha256
 
 from slaunch.channel.dial import Caller, Dialer
 from slaunch.channel.door import Door
@@ -12,6 +11,7 @@ from slaunch.channel.handshake import HandshakeError
 from slaunch.channel.hub import Hub
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.star import Star
+from slaunch.hashing import sha256
 from slaunch.rendezvous.assemble import find_hub, tell_seldom, wait_for_all
 from slaunch.rendezvous.gatherer import Ground
 from slaunch.rendezvous.slurm import meeting_identity

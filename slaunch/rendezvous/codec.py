@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 
 from slaunch.frozen import dataclass, replace
+from slaunch.hashing import sha256
 from slaunch.node.values import Address, Device, Nic, NodeFacts, Problem
 
 TYPE_CHECKING = False

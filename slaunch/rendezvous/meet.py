@@ -220,9 +220,8 @@ def needs_new_star(gatherer: Gatherer, ground: Ground) -> bool:
 
 def exchange(gatherer: Gatherer, ground: Ground, control_port: int, deadline: float) -> tuple[list[Card], bytes]:
     """Show everyone's card to everyone; also gives the job's secret, which comes with task 0's card if the tasks had none."""
-    from hashlib import sha256
-
     from slaunch.channel.secret import fresh
+    from slaunch.hashing import sha256
     from slaunch.rendezvous.check import read_cards
     from slaunch.rendezvous.codec import Card, encode_card
 

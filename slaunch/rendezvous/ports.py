@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from hashlib import sha256
+
+from slaunch.hashing import sha256
 
 LOWEST, HIGHEST = 20000, 32767
 """Outside the kernel's usual range for outgoing connections (32768 to 60999), so that none of those takes one of ours."""

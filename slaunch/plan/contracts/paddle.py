@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 
 from slaunch.errors import UsageError
+from slaunch.hashing import sha256
 from slaunch.node.values import Device
 from slaunch.plan.endpoints import PADDLE, endpoint_list, endpoints, join, master
 from slaunch.plan.seat import Seat, homes

@@ -1,5 +1,6 @@
 """What a start costs: modules that an ordinary job does not need are not loaded, and the process ends at once."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 FRAMEWORKS = ("mpi4py", "torch", "paddle", "numpy", "psutil", "pynvml")
 STANDARD = (
-    *("asyncio", "concurrent.futures", "dataclasses", "importlib.metadata", "inspect", "logging", "multiprocessing", "pathlib"),
-    *("subprocess", "tempfile", "threading", "typing", "urllib.parse", "uuid"),
+    *("asyncio", "concurrent.futures", "dataclasses", "encodings.idna", "hashlib", "hmac", "importlib.metadata", "inspect"),
+    *("logging", "multiprocessing", "pathlib", "random", "subprocess", "tempfile", "threading", "typing", "urllib.parse", "uuid"),
 )
 
 
@@ -27,6 +28,18 @@ def test_p59_an_ordinary_job_loads_only_what_it_needs(tmp_path: Path) -> None:
     )
     done = python(tmp_path, program)
     assert done.stdout == "0 []\n", done.stderr
+
+
+def test_p59_nor_does_a_meeting_load_more(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from slaunch.rendezvous import agents, check, codec, mpi, resolve, slurm, tcp\n"
+        "from slaunch.channel import munge, succession\n"
+        "resolve.look_up(sys.argv[1])\n"
+        f"print(sorted(set(sys.modules) & {set(FRAMEWORKS + STANDARD)!r}))"
+    )
+    done = python(tmp_path, program, os.uname().nodename)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_nothing_is_lost_where_the_process_ends_at_once(tmp_path: Path) -> None:
