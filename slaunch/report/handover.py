@@ -81,7 +81,7 @@ def kind_of(report: RunReport, why: Why, options: Options) -> str:
     return "failure" if verdict.outcome in FAILED and not final else ""
 
 
-def prepare(report: RunReport, why: Why, options: Options, place: tuple[str, str, int]) -> tuple[RunReport, bool]:
+def prepare(report: RunReport, why: Why | None, options: Options, place: tuple[str, str, int]) -> tuple[RunReport, bool]:
     """Decide, and write it down before anything is asked of Slurm: the report with what follows, and whether to ask.
 
     Args:
@@ -89,7 +89,7 @@ def prepare(report: RunReport, why: Why, options: Options, place: tuple[str, str
     """
     path, job, restarts = place
     ledger = requeue.read(path, job) or requeue.at_start(None, job, restarts)
-    hand = decide(report, why, ledger, options, restarts)
+    hand = decide(report, why or Why(), ledger, options, restarts)
     failed = requeue.write(path, hand.ledger) if hand.text else ""
     code = RequeueError.exit_code if hand.unfinished or hand.ask else report.code
     notes = (*report.notes, failed) if failed else report.notes

@@ -16,21 +16,22 @@ if TYPE_CHECKING:
     from slaunch.slurm.why import Why
 
 
-def with_reason(report: RunReport, env: Mapping[str, str], wanted: bool = False) -> tuple[RunReport, Why]:
-    """The report, with the scheduler's reason if the job was stopped by a signal and the scheduler tells; and what it told.
+def with_reason(report: RunReport, env: Mapping[str, str], wanted: bool = False) -> tuple[RunReport, Why | None]:
+    """The report, with the scheduler's reason if the job was stopped by a signal and the scheduler tells; and what it told, None
+    where it was not asked.
 
     Args:
         report: the run.
         env: this process's environment.
         wanted: it matters also after another end.
     """
-    from slaunch.slurm.why import Why, why_stopped
-
     job = env.get("SLURM_JOB_ID", "")
     if job and report.verdict.outcome == "lost":
         report = replace(report, verdict=with_taken(report.verdict, job))
     if not job or not (wanted or report.verdict.outcome == "signal"):
-        return report, Why()
+        return report, None
+    from slaunch.slurm.why import why_stopped
+
     why = why_stopped(job, restarts(env))
     asked = report.verdict.outcome == "signal" or report.verdict.asked is not None
     return replace(report, reason=why.text if asked else ""), why
