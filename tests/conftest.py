@@ -11,7 +11,9 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support.cluster import Cluster
+from support.examples import VARIABLE, number
 
 LAYERS = ("unit", "edge", "mpi", "cluster", "framework", "pythons")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,6 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
         state = tempfile.TemporaryDirectory(prefix="slaunch-state-")
         config.add_cleanup(state.cleanup)
         os.environ["SLAUNCH_STATE_DIR"] = state.name
+    if VARIABLE in os.environ:
+        settings.register_profile("few", max_examples=number(100), deadline=None)
+        settings.load_profile("few")
     signal.signal(signal.SIGTERM, _stop)  # `timeout` ends a run this way: fixtures are still torn down
 
 

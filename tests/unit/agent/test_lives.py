@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from slaunch.agent.node_state import ANSWER_S, KILL_S, LEFTOVER_S
 from slaunch.agent.values import Verdict
@@ -95,7 +96,7 @@ def survivors(world: World) -> list[Verdict]:
     return [agent.verdict for agent in world.agents if agent.verdict is not None]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LIVES)
 def test_every_agent_ends_in_time(life: Life) -> None:
     world = play(life)
@@ -105,7 +106,7 @@ def test_every_agent_ends_in_time(life: Life) -> None:
     assert all(agent.finished_at <= bound for agent in world.agents if not agent.dead)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LIVES)
 def test_w27_no_agent_ends_before_its_workers(life: Life) -> None:
     world = play(life)
@@ -115,7 +116,7 @@ def test_w27_no_agent_ends_before_its_workers(life: Life) -> None:
             assert not left
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LIVES)
 def test_there_is_one_verdict(life: Life) -> None:
     world = play(life)
@@ -128,7 +129,7 @@ def test_there_is_one_verdict(life: Life) -> None:
         assert own <= {Verdict("lost", 75)}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LIVES)
 def test_p94_the_first_cause_is_one_of_the_faults(life: Life) -> None:
     world = play(life)
@@ -151,7 +152,7 @@ def noticed_s(fault: Fault) -> float:
     return fault.time_s + (PATIENCE_S if fault.kind == "agent" and fault.silent else 0.0)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(LIVES.filter(lambda life: len(life.faults) > 0), st.floats(0.0, 0.5))
 def test_w28_a_job_of_well_behaved_workers_ends_right_after_the_first_fault(life: Life, stop_s: float) -> None:
     """Deaths that only a heartbeat shows are left out; so is what an agent does not live long enough to tell."""
@@ -164,7 +165,7 @@ def test_w28_a_job_of_well_behaved_workers_ends_right_after_the_first_fault(life
     assert all(agent.finished_at <= bound for agent in world.agents if not agent.dead)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LIVES.filter(lambda life: len(life.faults) > 0))
 def test_a_single_fault_gets_the_right_verdict(life: Life) -> None:
     fault = life.faults[0]

@@ -6,8 +6,9 @@ import signal
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from slaunch.agent.messages import Begin, NewAttempt, PlanMade, Ports, Ready, pack, unpack
 from slaunch.agent.policy import Policy, Record, refusal, wait_s, with_end
@@ -331,7 +332,7 @@ def play(life: Life, policy: Policy) -> World:
     return world
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(LIVES, POLICIES)
 def test_w22_whatever_happens_the_limit_holds_and_all_end_alike(life: Life, policy: Policy) -> None:
     """The world itself sees to it that an attempt has one plan, and no worker of another attempt runs beside it."""
@@ -347,7 +348,7 @@ def test_w22_whatever_happens_the_limit_holds_and_all_end_alike(life: Life, poli
             assert not [w for w in agent.workers.values() if (w.alive or w.leftovers) and not w.unkillable]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LIVES, POLICIES)
 def test_whatever_happens_nothing_starts_after_a_request_to_stop(life: Life, policy: Policy) -> None:
     world = play(life, policy)

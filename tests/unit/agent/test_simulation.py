@@ -12,13 +12,14 @@ from simulation.life import MOST_NODES, draw
 from simulation.play import digest, play, play_seed
 from simulation.world import BrokenLaw
 from support.cluster import CHECKOUT
+from support.examples import number
 
 LIVES = 600
 
 
 def test_w17_w20_p98_no_life_breaks_a_law() -> None:
     """One world for each attempt, attempts rise, ranks are unique, nobody who was given up goes on, all end in bounded time."""
-    broken = {seed: why for seed in range(LIVES) if (why := play_seed(seed))}
+    broken = {seed: why for seed in range(number(LIVES)) if (why := play_seed(seed))}
     assert not broken, f"look at one with: python -m tests.simulation --seed {next(iter(broken))}"
 
 

@@ -1,7 +1,8 @@
 """Any consistent step gives every rank once, whatever its shape and order."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 
 from slaunch.allocation import counts
 from slaunch.allocation.hostlist import compress, expand
@@ -55,7 +56,7 @@ def steps(draw):
     return tasks
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps())
 def test_p06_every_rank_is_there_once_and_on_its_own_node(tasks):
     found = [(host, read(env, host=host), env) for host, env in tasks]
@@ -68,7 +69,7 @@ def test_p06_every_rank_is_there_once_and_on_its_own_node(tasks):
     assert {task.allocation.root for _, task, _ in found} <= {first, ""}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps(), st.data())
 def test_a_step_without_one_of_its_variables_is_refused_or_read_alike(tasks, data):
     host, env = data.draw(st.sampled_from(tasks))

@@ -1,8 +1,9 @@
 """Candidates, the grid, and its order."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.examples import examples
 from support.studies import DEGREES, ONE_NODE, make, setting
 
 from slaunch.errors import UsageError
@@ -104,7 +105,7 @@ def test_f201_refined_recomputation_only_in_pipelines_with_full_recomputation() 
     assert states[:5] == [(0, 0), (1, 0), (2, 0), (2, 1), (2, 2)]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     nodes=st.integers(1, 4),
     gpus=st.sampled_from([1, 2, 4, 6, 8]),
