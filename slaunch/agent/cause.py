@@ -1,8 +1,8 @@
 """What a failed worker died of, from its exit, its last words and the memory counters.
 
 Classes: "memory" (the kernel or the device had none left), "port" (another process has a port that slaunch chose for it), "peer"
-(it lost another worker: a victim), "signal" (a signal ended it), "start" (it could not be executed), "error" (anything else; also
-an exception that it spoke of last before a signal came).
+(it lost another worker: a victim), "signal" (a signal ended it), "start" (it could not be executed), "fence" (the guardian ended
+it, as its agent had no word of the others), "error" (anything else; also an exception of which it spoke before a signal came).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ _NUMBER = r"(?i)\bport:? ?(\d{2,5})\b|[\w\]]:(\d{2,5})\b|', (\d{2,5})\)"
 _EXCEPTION = r"^([A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Failure)\b.*)$"
 _STOP = r"KeyboardInterrupt|SystemExit|SignalException|CancelledError|killed by signal|got signal|Terminated"
 _LAST_WORDS = 8
+
+FENCED = "fence", "ended by slaunch-guard: its agent had no word of the others for so long that they may go on without this node"
 
 
 def classify(  # noqa: PLR0917 - all that is known

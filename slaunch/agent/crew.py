@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from slaunch._failpoint import failpoint
 from slaunch.agent import errorfile, oom, process, tree
-from slaunch.agent.cause import classify
+from slaunch.agent.cause import FENCED, classify
 from slaunch.agent.deliver import deliver
 from slaunch.agent.events import Event, StartFailed, TreeSeen, WorkerExited
 from slaunch.agent.guardian import Guardian
@@ -318,10 +318,12 @@ class Crew:
         lines = errors or tail(worker.log, worker.log_start)
         killed = oom.explain(self._group, self._oom_before, oom.count(self._group)) if number == signal.SIGKILL else ""
         said = errorfile.read(spec.set_env.get(errorfile.VARIABLE, ""))
-        cause, detail = classify(shell_code, number, lines, killed, said, " ".join(spec.set_env.values()))
+        fenced = number == signal.SIGKILL and self.guardian.has_acted(time.monotonic())
+        told = " ".join(spec.set_env.values())
+        cause, detail = FENCED if fenced else classify(shell_code, number, lines, killed, said, told)
         who = (spec.rank, spec.local_rank, self._place.node, self._place.host, worker.pid)
-        told = worker.told and not worker.ending_at
-        return Failure(*who, shell_code, number, worker.ending_at or now, cause, detail, log, lines, told, spec.role)
+        consequence = worker.told and not worker.ending_at
+        return Failure(*who, shell_code, number, worker.ending_at or now, cause, detail, log, lines, consequence, spec.role)
 
 
 def _forbid_cores(workers: list[Worker]) -> None:

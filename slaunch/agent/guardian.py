@@ -28,9 +28,10 @@ GIVE_UP_S = 10.0
 FENCE_S = 2.0
 """How long it kills the workers of an agent that stands still, and so cannot reap them."""
 LOOK_S = 1.0
-"""It looks at the clock this often, to know when it has stood still itself, perhaps with the whole job (`scontrol suspend`)."""
-OVERSLEPT_S, AWAKE_S = 1.0, 6.0
-"""Then the agent has some time to hear of the others."""
+"""It looks at the clock this often."""
+OVERSLEPT_S, AWAKE_S = 3.0, 6.0
+"""If it has been stopped itself, perhaps with the whole job (`scontrol suspend`), or frozen for so long, the agent has some time
+to hear of the others."""
 
 
 class Guardian:
@@ -47,7 +48,7 @@ class Guardian:
 
     def __init__(self, mark: str, interval_s: float = inf, patience_s: float = inf) -> None:
         self._interval_s, self._patience_s = interval_s, patience_s
-        self._well_at = inf
+        self._well_at = self._deadline = inf
         self.due = -inf if patience_s < inf else inf
         read, self._pipe = os.pipe()
         self.pid = os.fork()
@@ -62,10 +63,17 @@ class Guardian:
             now: `time.monotonic()`.
             heard_at: when the agent that it has not heard for longest was heard.
         """
+        if self._patience_s == inf:
+            return 0.0
         still_s = now - self._well_at
         self._well_at, self.due = now, now + self._interval_s
-        self._write(b"!%.3f\n" % (heard_at + self._patience_s))
+        self._deadline = heard_at + self._patience_s
+        self._write(b"!%.3f\n" % self._deadline)
         return still_s if still_s > self._patience_s else 0.0
+
+    def has_acted(self, now: float) -> bool:
+        """Whether the deadline is over, so that it has ended the workers."""
+        return now >= self._deadline
 
     def started(self, pid: int) -> None:
         """A worker runs, leading a process group of its own."""
@@ -155,13 +163,16 @@ def _listen(pipe: int, mark: bytes) -> set[int] | None:
 
 def _wait(pipe: int, deadline: float) -> float:
     """Until the agent says something; its deadline then, or -inf if that is over."""
+    woken: list[int] = []
+    signal.signal(signal.SIGCONT, lambda number, frame: woken.append(number))
     while True:
         begun = time.monotonic()
         wait_s = min(LOOK_S, max(0.0, deadline - begun)) if deadline < inf else None
         said = select.select([pipe], [], [], wait_s)[0]
         now = time.monotonic()
-        if wait_s is not None and now > begun + LOOK_S + OVERSLEPT_S:
+        if deadline < inf and (woken or now > begun + LOOK_S + OVERSLEPT_S):
             deadline = max(deadline, now + AWAKE_S)
+            woken.clear()
         if said:
             return deadline
         if now >= deadline:

@@ -31,6 +31,7 @@ from slaunch.agent.events import (
     ShowEnd,
     SignalArrived,
     SignalWorkers,
+    Started,
     StartWorkers,
     Suspend,
     Sweep,
@@ -48,7 +49,7 @@ from slaunch.agent.silence import Silence
 from slaunch.agent.telling import Telling
 from slaunch.agent.tree import describe
 from slaunch.agent.values import Verdict
-from slaunch.channel.star import Headless, Item, Lost, Message, Star, Succeeded
+from slaunch.channel.star import Headless, Item, Lost, Message, Pulse, Star, Succeeded
 from slaunch.clock import wall_s
 
 IDLE_S = 0.5
@@ -90,6 +91,8 @@ class Loop:
         self._signals = signals
         self._arrived: deque[Event] = deque()
         self._orphans = False
+        self._starting = False
+        self._fresh_s = Pulse.for_size(star.size).patience_s / 2
 
     def run(self, selector: selectors.BaseSelector) -> Verdict:
         """Turn until the verdict is there."""
@@ -97,6 +100,7 @@ class Loop:
         self._star.register(selector)
         if self._star.is_hub:
             self._attempts.lead(getattr(self._star, "reign", 0))
+        self._crew.guardian.well(time.monotonic(), time.monotonic())
         while self.verdict is None:
             for key, _ in selector.select(self._timeout_s()):
                 key.data()
@@ -115,6 +119,7 @@ class Loop:
         self._star.tick(now)
         if now >= self._crew.guardian.due:
             self._say_well(now)
+        self._start_workers(now)
         for item in self._star.take():
             self._serve_crew()
             event = self._heard(item)
@@ -132,6 +137,19 @@ class Loop:
         while self._star.notices:
             self._journal.note("channel", text=self._star.notices.popleft())
         self._journal.flush()
+
+    def _start_workers(self, now: float) -> None:
+        """Start them, if it is time, and if there is word of the others: what one hears that has stood still may have been said
+        long ago, and meanwhile they may have gone on without it."""
+        if not self._starting:
+            return
+        if self.state.node.stopped:
+            self._starting = False
+            self._crew.events.append(Started(frozenset(), frozenset()))
+        elif now - self._star.heard_at(now) <= self._fresh_s:
+            self._starting = False
+            failpoint("agent.starting_anew")
+            self._attempts.start()
 
     def _say_well(self, now: float) -> None:
         still_s = self._crew.guardian.well(now, self._star.heard_at(now))
@@ -231,8 +249,8 @@ class Loop:
                 failpoint("agent.planning")
                 self._crew.events.append(self._attempts.make_plan(action))
             case StartWorkers():
-                failpoint("agent.starting_anew")
-                self._attempts.start()
+                self._starting = True
+                self._start_workers(time.monotonic())
             case Blame(faults):
                 self._attempts.blame(faults)
             case Enrol():

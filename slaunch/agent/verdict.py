@@ -88,8 +88,8 @@ def in_order(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
 
 
 def is_victim(failure: Failure) -> bool:
-    """Its last words are about a lost connection to another worker."""
-    return failure.cause == "peer"
+    """Its last words are about a lost connection to another worker; or it was ended, as other agents had been lost."""
+    return failure.cause in ("peer", "fence")
 
 
 def explains_itself(failure: Failure) -> bool:
@@ -184,4 +184,6 @@ def explains(stop: Stopped, failure: Failure) -> bool:
 
 def overshadows(lost: tuple[Lost, ...], failure: Failure) -> bool:
     """An agent went away about when the worker failed elsewhere: the failure is its consequence, noticed earlier."""
+    if failure.cause == "fence":
+        return bool(lost)
     return any(gone.node != failure.node and gone.time_s - failure.time_s <= SUSPECT_S for gone in lost)

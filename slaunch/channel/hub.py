@@ -77,7 +77,8 @@ class Hub:
         self._pulse = pulse or Pulse.for_size(size)
         self._listeners = list(listeners)
         self._guests: dict[Guest, None] = {}  # in order of arrival
-        self._beat = self._ticked = float("-inf")
+        self._beat = self._woke = float("-inf")
+        self._ticked = time.monotonic()
         for listener in self._listeners:
             listener.setblocking(False)
             self._watch.add(listener, lambda listener=listener: self._accept(listener))  # type: ignore[misc]
@@ -121,8 +122,11 @@ class Hub:
         """Heartbeats, silent peers, strangers that take too long."""
         asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: nobody else is to blame
         self._ticked = now
+        if asleep:
+            self._woke = now
+        stale = now < self._woke + self._pulse.interval_s  # what has come meanwhile
         for peer in list(self.peers.values()):
-            if peer.link.heard or peer.heard_at < 0:
+            if (peer.link.heard and not stale) or peer.heard_at < 0:
                 peer.heard_at = now
             if peer.link.heard or asleep or peer.last < 0:
                 peer.last, peer.link.heard = now, False

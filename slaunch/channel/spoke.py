@@ -88,7 +88,8 @@ class Spoke:
         self._ticked = now
         if self._link is None:
             return
-        if self._link.heard or self._heard_at < 0:
+        stale = now < self._woke + self._pulse.interval_s  # what has come meanwhile
+        if (self._link.heard and not stale) or self._heard_at < 0:
             self._heard_at = now
         if self._link.heard or asleep:
             self._last, self._link.heard = now, False

@@ -145,10 +145,9 @@ class Star(Protocol):
         """
 
     def heard_at(self, now: float) -> float:
-        """When the peer that has been silent for longest was heard, monotonic; `now` where there is none. Spokes hear the hub only.
+        """When the peer that has been silent for longest was heard, monotonic; `now` if there is none. Spokes hear the hub only.
 
-        Args:
-            now: `time.monotonic()`.
+        What this peer finds when it has stood still does not count: it may have been sent long ago.
         """
 
     def clock_offset_s(self, index: int) -> float:

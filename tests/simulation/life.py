@@ -21,7 +21,7 @@ KINDS = {
     "flap": 2,  # one node is cut off again and again for short times
     "frame": 2,  # a frame is lost, doubled or out of order: the receiver notices, and ends the connection
     "slow": 2,  # all messages take long for a while
-    "pause": 1,  # an agent does nothing for up to 4 s
+    "pause": 2,  # an agent stands still for up to 20 s
     "unfit": 2,  # a look at a node's health finds a fault for a while
     "doubt": 1,
     "clock": 1,  # a node's clock jumps

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .world import Agent, World
 
 BEAT_S, PATIENCE_S = 1.0, 6.0
+GUARD_S = PATIENCE_S + BEAT_S / 2  # `agent.guardian` ends the workers of an agent that has heard nobody for so long
 LOOKS_S = (0.3, 0.999 * PROOF_BEATS * BEAT_S)  # after the loss of the hub: who finds all before it in line dead opens its door
 
 
@@ -43,6 +44,7 @@ class Search:
     before: tuple[int, ...]
     heir: bool
     mutual: bool
+    late: bool
     idle: set[int] = field(default_factory=set)  # they ended before they can have gone on
 
 
@@ -108,6 +110,26 @@ class Network:
         if lasts_s < 1e6:
             self._after(lasts_s, self._heal, nodes, number)
 
+    def stand_still(self, agent: Agent) -> None:
+        """An agent stands still from now on: the others hear nothing of it."""
+        now = self.world.now
+        heard_at = self.heard_at(agent)
+        self.world.at(heard_at + GUARD_S, self.world.guard, agent, heard_at, now)
+        for link in self._of(agent):
+            other = link.spoke if link.hub is agent else link.hub
+            self._after(PATIENCE_S + self.chance() * BEAT_S, self._outwait, link, agent, other, now)
+
+    def heard_at(self, agent: Agent) -> float:
+        """When the one that this agent has not heard for longest was heard; for a spoke that is its hub."""
+        now = self.world.now
+        stale = now < agent.woke_at + BEAT_S  # what it finds then may have been sent long ago
+        times = [agent.paused_since if stale or agent.stands_still(now) else now]
+        for link in self._of(agent):
+            other = link.spoke if link.hub is agent else link.hub
+            times.append(link.apart_since if link.apart_since >= 0 else now)
+            times.append(other.paused_since if other.stands_still(now) else now)
+        return min(times)
+
     def spoil(self, node: int) -> None:
         """The next frame to or from a node is lost, doubled or out of order."""
         if node in self.links:
@@ -166,14 +188,28 @@ class Network:
             if apart and link.apart_since < 0:
                 link.apart_since = self.world.now
                 for side in (link.hub, link.spoke):
+                    if self.world.now < side.late_until:
+                        self._after(GUARD_S, self.world.guard, side, self.world.now)
                     self._after(PATIENCE_S + self.chance() * BEAT_S, self._miss, link, side, self.world.now)
             elif link.apart_since >= 0 and not apart:
                 link.apart_since = -1.0
                 self._rejoin(link)
 
+    def _outwait(self, link: Link, agent: Agent, other: Agent, since: float) -> None:
+        """Nothing was heard of an agent that stands still, if it still does."""
+        if not agent.stands_still(self.world.now) or agent.paused_since != since:
+            return
+        if other.stands_still(self.world.now):
+            self.world.at(other.paused_until + PATIENCE_S, self._outwait, link, agent, other, since)
+        else:
+            self._lose(link, other, "silent for 6.0 s", True)
+
     def _miss(self, link: Link, side: Agent, since: float) -> None:
-        """Nothing was heard since a cut, unless it has healed."""
+        """Nothing was heard since a cut, unless it has healed. Who stood still meanwhile waits anew."""
         if side.index in link.open and link.apart_since == since:
+            if self.world.now < side.late_until:
+                self.world.at(side.late_until, self._miss, link, side, since)
+                return
             self._lose(link, side, "silent for 6.0 s", True)
 
     def _heal(self, nodes: list[int], number: int) -> None:
@@ -201,6 +237,9 @@ class Network:
         """One side gives the connection up; the other one learns of it if it can be reached."""
         if side.index not in link.open:
             return
+        if side.stands_still(self.world.now):  # it learns of it when it wakes
+            self.world.at(side.paused_until, self._lose, link, side, why, silent)
+            return
         link.open.discard(side.index)
         other = link.spoke if side is link.hub else link.hub
         if other.index in link.open and not self.apart(side, other):
@@ -225,7 +264,7 @@ class Network:
         heirs = agent.peers[:HEIRS]
         heir = agent.index in heirs
         before = heirs[: heirs.index(agent.index)] if heir else heirs
-        agent.search = search = Search(before, heir, silent)
+        agent.search = search = Search(before, heir, silent, late=self.world.now < agent.late_until)
         self.world.feed(agent, AgentGone(hub.index, why, self.world.wall(agent), True))
         probed = before if silent else (hub.index, *before)
         turn_s = len(before) * TURN_BEATS * BEAT_S or (0.0 if silent else PROBE_S)
@@ -241,13 +280,20 @@ class Network:
             known = agent.index < len(other.state.node.hosts)  # else it is a newcomer of which the new hub was not told
             here = known and not other.over and not self.apart(agent, other)
             if agent.search is search and other.door == agent.reign and here:
-                self._enter(agent, other)
+                awake_at = max(agent.paused_until, other.paused_until)
+                if self.world.now < awake_at:
+                    self.world.at(awake_at, self._knock, agent, search)
+                else:
+                    self._enter(agent, other)
 
     def _ahead(self, agent: Agent, search: Search, probed: tuple[int, ...], hub: Agent) -> None:
-        if agent.search is search:
-            search.idle.update(index for index in probed if self._refused(agent, self.world.agents[index]))
-            if probed and search.idle.issuperset(probed):
-                self._turn(agent, search, hub)
+        if agent.search is not search or agent.stands_still(self.world.now):
+            return
+        dead = {index for index in probed if self._refused(agent, self.world.agents[index])}
+        if not search.late:
+            search.idle |= dead
+        if probed and dead.issuperset(probed):
+            self._turn(agent, search, hub)
 
     def _refused(self, agent: Agent, other: Agent) -> bool:
         """Whether its machine says that nobody listens there."""
@@ -256,6 +302,9 @@ class Network:
     def _turn(self, agent: Agent, search: Search, hub: Agent) -> None:
         """It is this agent's turn to be the hub; or it has found none in time."""
         if agent.search is not search or agent.over:
+            return
+        if agent.stands_still(self.world.now):
+            self.world.at(agent.paused_until, self._turn, agent, search, hub)
             return
         agent.search = None
         if not search.heir:
@@ -280,6 +329,9 @@ class Network:
     def _gathered(self, hub: Agent, reign: int) -> None:
         """The door closes; who has not come is lost."""
         if hub.over or hub.door != reign:
+            return
+        if hub.stands_still(self.world.now):
+            self.world.at(hub.paused_until, self._gathered, hub, reign)
             return
         hub.door = -1
         for peer in hub.peers:

@@ -60,7 +60,7 @@ def inflict(world: World, fault: Fault) -> None:  # noqa: C901 - one line for ea
         case "slow":
             network.slow_until = world.now + min(fault.lasts_s, 20.0)
         case "pause":
-            world.pause(agent, min(fault.lasts_s, 4.0))
+            world.pause(agent, min(fault.lasts_s, 20.0))
         case "unfit" | "doubt":
             world.unfit[fault.where] = "fault" if fault.kind == "unfit" else "doubt"
             world.at(world.now + fault.lasts_s, world.unfit.pop, fault.where, None)

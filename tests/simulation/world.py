@@ -14,6 +14,7 @@ from slaunch.agent.events import (
     Admit,
     Arrived,
     Blame,
+    Enrol,
     Event,
     Finish,
     Kill,
@@ -37,7 +38,7 @@ from slaunch.agent.values import Failure, Stuck, Verdict
 from slaunch.node.values import Problem
 
 from .life import Life
-from .network import Network, Search
+from .network import PATIENCE_S, Network, Search
 
 WALL = 1_000_000.0
 FULL_WIRE = 20  # in every so many-th life all messages are packed and unpacked, as on the real wire
@@ -65,10 +66,13 @@ class Agent:
     offset_s: float = 0.0
     dead: bool = False  # killed, or with its machine
     machine_dead: bool = False
+    paused_since: float = 0.0
     paused_until: float = 0.0
+    woke_at: float = -inf  # it stood still until then for so long that it may learn late of what happened
     verdict: Verdict | None = None
     finished_at: float = inf
     attempt: int = 0
+    known: int = 0  # so many nodes' facts
     plan: tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] = ((), ())
     left: bool = False  # processes that the workers left behind
     killing: bool = False
@@ -82,6 +86,14 @@ class Agent:
     def over(self) -> bool:
         """It does nothing any more."""
         return self.dead or self.verdict is not None
+
+    def stands_still(self, now: float) -> bool:
+        """Stopped by a signal, or by a file server."""
+        return now < self.paused_until and not self.over
+
+    @property
+    def late_until(self) -> float:
+        return self.woke_at + PATIENCE_S
 
     @property
     def ended(self) -> bool:
@@ -122,7 +134,7 @@ class World:
         life = self.life
         ranks = range(index * life.per_node, (index + 1) * life.per_node)
         state = supervisor.start(index, self.hosts, frozenset(ranks), life.grace_s, policy=life.policy)
-        return Agent(index, state, [Worker(rank) for rank in ranks], tuple(range(life.nodes)))
+        return Agent(index, state, [Worker(rank) for rank in ranks], tuple(range(life.nodes)), known=life.nodes)
 
     # -- time
 
@@ -193,13 +205,17 @@ class World:
                 self._clear(agent, isinstance(action, Kill))
             case Prepare():
                 self._prepare(agent, action)
+            case Enrol(index):
+                self._law(index == agent.known, f"node {index} after {agent.known} others")
+                agent.known += 1
             case MakePlan(ports, members):
+                self._law(max(members) < agent.known, "a node takes part of which another one does not know")
                 agent.plan = (members, ports)
                 odd = agent.index if agent.index in self.odd else ""
                 made = Planned(f"{agent.attempt} {ports} {members} {odd}")
                 self.at(self.now + 0.001, self._answer, agent, agent.attempt, made)
             case StartWorkers():
-                self._start(agent)
+                self._start_when_fresh(agent)
             case Finish(verdict):
                 self._finish(agent, verdict)
             case Admit():
@@ -219,7 +235,7 @@ class World:
         if living:
             self._exit(agent, living[0], code)
 
-    def _exit(self, agent: Agent, worker: Worker, code: int) -> None:
+    def _exit(self, agent: Agent, worker: Worker, code: int, cause: str = "error") -> None:
         if not worker.alive or agent.over:
             return
         worker.alive = False
@@ -231,7 +247,7 @@ class World:
         failure = None
         if code:
             who = (worker.rank, 0, agent.index, self.hosts[agent.index], 100)
-            failure = Failure(*who, code, number, self.wall(agent), told=worker.told)
+            failure = Failure(*who, code, number, self.wall(agent), cause, told=worker.told)
         self.at(self.now + 0.005 * self.random.random(), self.feed, agent, WorkerExited(worker.rank, failure))
 
     def _clear(self, agent: Agent, killing: bool) -> None:
@@ -276,6 +292,19 @@ class World:
         if agent.attempt == attempt:
             self.feed(agent, made)
 
+    def _start_when_fresh(self, agent: Agent) -> None:
+        """Once there is word of the others; see `agent.loop`."""
+        if agent.over:
+            return
+        if agent.stands_still(self.now):
+            self.at(agent.paused_until, self._start_when_fresh, agent)
+        elif agent.state.node.stopped:
+            self.at(self.now, self.feed, agent, Started(frozenset(), frozenset()))
+        elif self.now - self.network.heard_at(agent) <= PATIENCE_S / 2:
+            self._start(agent)
+        else:
+            self.at(self.now + 0.25, self._start_when_fresh, agent)
+
     def _start(self, agent: Agent) -> None:
         members, ports = agent.plan
         attempt = agent.attempt
@@ -283,9 +312,6 @@ class World:
         self._law(len(set(members)) == len(members) == len(ports), "ranks are not unique")
         self._law(agent.index in members, "a node that is no member starts workers")
         others = [number for number, count in self.running.items() if count and number != attempt]
-        if others:  # an agent that stands still cannot end its workers
-            able = [each for each in self.agents if each.attempt in others and each.paused_until + 1.0 < self.now]
-            others = [each.attempt for each in able if any(worker.alive for worker in each.workers)]
         self._law(not others, f"workers of attempts {others} run while those of {attempt} start")
         if attempt > self.begun:
             self._law(attempt > self.begun, "epochs do not rise")
@@ -322,6 +348,7 @@ class World:
         if index < len(self.agents):  # came to an earlier hub, and only that one knew of it
             self.kill(self.agents[index], machine=True)
         agent = Agent(index, state, [], action.peers, hub=hub.index, reign=hub.reign, attempt=action.follows.attempt)
+        agent.known = index + 1
         self.agents[index : index + 1] = [agent]
         self.hosts = tuple(f"n{number}" for number in range(len(self.agents)))
         self.network.join(hub, agent)
@@ -345,7 +372,22 @@ class World:
                 self.running[agent.attempt] -= 1
 
     def pause(self, agent: Agent, seconds: float) -> None:
-        agent.paused_until = max(agent.paused_until, self.now + seconds)
+        """It does nothing for a while, but its guardian does."""
+        if agent.stands_still(self.now) or agent.over:
+            return
+        agent.paused_since, agent.paused_until = self.now, self.now + seconds
+        if seconds > PATIENCE_S / 2:
+            agent.woke_at = agent.paused_until
+        self.network.stand_still(agent)
+
+    def guard(self, agent: Agent, heard_at: float, since: float = -1.0) -> None:
+        """The guardian ends the workers, if the agent has heard nothing since, or has stood still since then."""
+        if agent.over:
+            return
+        still = agent.stands_still(self.now) and agent.paused_since == since
+        if still or self.network.heard_at(agent) <= heard_at:
+            for worker in agent.workers:
+                self._exit(agent, worker, 137, "fence")
 
     def _law(self, holds: bool, text: str) -> None:
         if not holds:

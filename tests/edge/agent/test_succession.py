@@ -26,6 +26,12 @@ def again(folder: Path, then: str = "exit 0") -> list[str]:
     )
 
 
+def turning(job: Job, *indices: int) -> None:
+    """These agents' loops have turned, and so have told their guardians that they are well."""
+    for index in indices:
+        wait_for(lambda index=index: '"started"' in job.text(f"logs/agent.{index}.jsonl"), f"agent {index}")  # type: ignore[misc]
+
+
 def test_f124_survivors_of_the_first_node_go_on(tmp_path: Path) -> None:
     with Job(tmp_path, [[again(tmp_path)] * 2] * 4, **options(nnodes=[3, 4])) as job:
         job.started(*(f"up.0.{rank}" for rank in range(8)))
@@ -74,14 +80,15 @@ def test_one_of_two_goes_on_if_the_other_is_certainly_dead(tmp_path: Path) -> No
         assert (job.report(1)["attempt"], job.report(1)["world"]) == (1, 1)
 
 
-def test_w20_a_hub_that_stands_still_is_left_and_its_workers_end_before_the_others_go_on(tmp_path: Path) -> None:
+def test_w20_a_hub_that_stands_still_is_left_and_its_guardian_ends_its_workers(tmp_path: Path) -> None:
     """Two of three go on; the old hub finds that they are gone, and does not go on itself though one node would be enough."""
     stay = f"{{ until [ -e {tmp_path}/end ]; do sleep 0.1; done; exit 0; }}"
     with Job(tmp_path, [[again(tmp_path, stay)]] * 3, **options(nnodes=[1, 3])) as job:
         job.started("up.0.0", "up.0.1", "up.0.2")
+        turning(job, 0)
         job.agents[0].send_signal(signal.SIGSTOP)
         job.started("up.1.0", "up.1.1")
-        assert state_of(int(job.text("up.0.0"))) in ("", "Z")
+        wait_for(lambda: state_of(int(job.text("up.0.0"))) in ("", "Z"), "the end of its workers")
         assert state_of(job.agents[0].pid) == "T"
         job.agents[0].send_signal(signal.SIGCONT)
         assert job.agents[0].wait(60) == 75
@@ -98,7 +105,7 @@ def test_a_job_that_is_suspended_as_a_whole_goes_on(tmp_path: Path) -> None:
     code = f"import os, time\nopen({up}, 'w').close()\nwhile not os.path.exists({end}): time.sleep(0.1)"
     with Job(tmp_path, [[python(code)]] * 2, **options(nnodes=[1, 2])) as job:
         job.started("up.0", "up.1")
-        time.sleep(1.0)  # so that the agents have told their guardians that they are well
+        turning(job, 0, 1)
         own = [int(line.split()[0]) for line in job.left()]
         for number in (signal.SIGSTOP, signal.SIGCONT):
             for pid in own:

@@ -44,6 +44,13 @@ def test_p95_a_victim_that_ended_sooner_than_the_culprit_that_took_its_time() ->
     assert (first_rank(found), decide(found).code) == (2, 7)
 
 
+def test_a_worker_that_the_guardian_ended_is_a_victim_of_lost_agents() -> None:
+    fenced = failure(1, 10.0, 137, "fence", "no word of the others")
+    assert decide(Findings((fenced,), lost=(lost(0, 30.0),))).outcome == "lost", "also late, and on the same node"
+    assert decide(Findings((fenced,))).outcome == "failure"
+    assert first_rank(Findings((fenced, failure(3, 10.01, 4)))) == 3
+
+
 def test_p95_a_culprit_without_a_word_that_ended_later_than_its_victim() -> None:
     victims = failure(1, 10.0, 1, "peer", "Connection closed by peer"), failure(3, 10.1, 134)
     found = Findings((*victims, failure(2, 10.3, 9)))
