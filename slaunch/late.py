@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from slaunch.agent.phases import Phases
-from slaunch.agent.policy import is_elastic
+from slaunch.agent.policy import may_be_met
 from slaunch.agent.reception import Doors, Way
 from slaunch.agent.run import run
 from slaunch.allocation import hostlist
@@ -139,7 +139,7 @@ def doors(
 ) -> Doors | None:
     """How this node lets others in when it is the hub; None where none can come."""
     secret = members.secret
-    if not is_elastic(options) or not secret:
+    if not may_be_met(options) or not secret:
         return None
     ips = [address.ip for address in own.addresses]
     if options.master.startswith(ETCD):

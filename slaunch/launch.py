@@ -13,7 +13,7 @@ from slaunch.agent.blame import Book, keep
 from slaunch.agent.memory import Memory
 from slaunch.agent.node_side import SAVE_SIGNALS
 from slaunch.agent.phases import Phases, began
-from slaunch.agent.policy import active_of, is_elastic, restarts
+from slaunch.agent.policy import active_of, may_be_met, restarts
 from slaunch.agent.run import run
 from slaunch.allocation.claims import check_met, check_rank, heed
 from slaunch.allocation.components import component_of
@@ -166,7 +166,7 @@ def begin(  # noqa: PLR0917 - the stages' values
         following = again(plan, meeting.membership, facts, options, task.allocation, env, doors)
         unfit = frozenset(index for index, each in enumerate(meeting.membership.facts) if each.problems)
         following = replace(following, starters=first, unfit=unfit)
-        further = following if restarts(options) or following.policy.new_ports else None
+        further = following if restarts(options) or doors or following.policy.new_ports else None
         card = card_of(plan, task.allocation, env)
         with copies(task, plan, meeting, options):
             return supervise(plan, meeting, reserved, options, env, facts.devices, further, card, phases, first)
@@ -191,7 +191,7 @@ def doors_of(
     own: NodeFacts, members: Membership, options: Options, allocation: Allocation, env: Mapping[str, str]
 ) -> Doors | None:
     """How nodes come to this job once it runs; None where none can."""
-    if not is_elastic(options):
+    if not may_be_met(options):
         return None
     from slaunch import late
 

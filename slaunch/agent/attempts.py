@@ -313,7 +313,7 @@ def reception(again: Again | None, desk: Desk) -> Reception | None:
         return None
     from slaunch.agent.reception import Reception
 
-    return Reception(again.doors, again.membership.facts[0], desk.aside.announce)
+    return Reception(again.doors, again.membership.facts[0], desk.aside.announce, takes=again.policy.least > 0)
 
 
 def with_previous(spec: WorkerSpec, before: Made) -> WorkerSpec:

@@ -7,6 +7,7 @@ from math import inf
 from slaunch.agent.values import Verdict
 from slaunch.frozen import dataclass, replace
 from slaunch.options import Options
+from slaunch.rendezvous.endpoints import ETCD
 
 NO_PROGRESS = -1
 """Smaller than any step."""
@@ -80,6 +81,12 @@ def restarts(options: Options) -> bool:
 def is_elastic(options: Options) -> bool:
     """Whether the job may go on without some of its nodes."""
     return options.elastic and (options.nnodes[0] < options.nnodes[1] or options.spares > 0)
+
+
+def may_be_met(options: Options) -> bool:
+    """Whether nodes that come late must find the running job: they may take part, or would else be a second job of its name."""
+    least, most = options.nnodes
+    return is_elastic(options) or (least < most and options.master.startswith(ETCD))
 
 
 def active_of(there: int, options: Options) -> int:

@@ -44,6 +44,11 @@ class Way:
 
 Doors = Callable[[], Way]
 TICK_S = 0.5
+COMPLETE = RendezvousError(
+    "take part in the running job",
+    "it keeps the nodes with which it has begun (--elastic_level -1)",
+    "wait for its end, or give this one another name (--job-id)",
+)
 OWN = 1 << 60
 """The reception's own number among those who come, which are random and smaller."""
 
@@ -55,9 +60,11 @@ class Reception:
         doors: opens the way.
         first: facts that theirs are compared with.
         say: tells the user a line.
+        takes: whether nodes may take part. Else they come to hear that the job runs, and begin no other one of its name.
     """
 
-    def __init__(self, doors: Doors, first: NodeFacts, say: Callable[[str], None]) -> None:
+    def __init__(self, doors: Doors, first: NodeFacts, say: Callable[[str], None], takes: bool = True) -> None:
+        self._takes = takes
         self._doors = doors
         self._first = first
         self._say = say
@@ -114,7 +121,7 @@ class Reception:
             error: RendezvousError | None = RendezvousError("take part in the running job", seen, "use the same installation")
         else:
             facts = decode_card(words).facts
-            error = objection(facts, own)
+            error = objection(facts, own) if self._takes else COMPLETE
         if error is not None:
             hub.send(item.sender, {"error": [error.wanted, error.seen, error.todo]})
             self._say(f"note: {words[1]} cannot take part: {error.seen}")

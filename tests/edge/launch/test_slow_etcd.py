@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,12 @@ class Nodes:
         self.key = f"/slaunch/by hand/{self.name}/server"
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, who: str, port: int, nodes: str, grace: str = "1", **env: str) -> subprocess.Popen[bytes]:
-        call = [sys.executable, "fast.py", "--scheduler", "plain", "--master", f"etcd://127.0.0.1:{port}", "--nnodes", nodes]
-        call += ["--nproc-per-node", "1", "--job-id", self.name, "--grace", grace, "--log-dir", f"logs.{who}", "world.py", who]
+    def start(
+        self, who: str, port: int, nodes: str, grace: str = "1", options: Sequence[str] = (), **env: str
+    ) -> subprocess.Popen[bytes]:
+        call = [sys.executable, "fast.py", *(["paddle"] if options else ["--scheduler", "plain", "--grace", grace]), *options]
+        call += ["--master", f"etcd://127.0.0.1:{port}", "--nnodes", nodes, "--log_dir", f"logs.{who}"]
+        call += ["--nproc_per_node", "1", "--job_id", self.name, "world.py", who]
         secret = "a secret of sixteen letters or more"
         env = {**CLEAN, "PLACE": self.place, "WHO": who, "SLAUNCH_SECRET": secret, "LAST_CALL": "0.2", **env}
         with open(self.folder / f"out.{len(self.started)}", "wb") as out:
@@ -153,3 +156,21 @@ def test_f110_w20_jobs_whose_etcd_falls_silent_are_gone_before_the_next_ones_of_
         job.end()
         assert worlds(job.place) == ["first 0 begins", "next 0 begins"]
     assert [each.returncode for each in following] == [0, 0]
+
+
+def test_w20_a_node_that_comes_too_late_to_a_job_that_takes_in_none_is_no_second_job(
+    named: Callable[[str], Nodes], server: Server
+) -> None:
+    """Paddle's level -1: the range only says with how many nodes the job may begin; and one is enough."""
+    job = named("level")
+    options = ("--elastic_level", "-1")
+    first = job.start("first", server.port, "1:2", options=options)
+    job.up("first", 0, 1)
+    job.until(lambda: "reign" in server.client.get(job.key))
+    late = job.start("first", server.port, "1:2", options=options)
+    assert late.wait(PATIENCE_S) == 69, job.said()
+    assert "it keeps the nodes with which it has begun" in job.said()
+    assert job.end() == [0, 69], job.said()
+    assert first.returncode == 0
+    assert worlds(job.place) == ["first 0 begins"]
+    assert server.client.get(job.key) == ""

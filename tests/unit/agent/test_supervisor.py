@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from slaunch.agent import hub_side
-from slaunch.agent.events import AgentGone, AgentSaid, TellAll, Tick
+from slaunch.agent.events import AgentGone, AgentSaid, Fenced, TellAll, Tick
 from slaunch.agent.hub_side import Hub
 from slaunch.agent.messages import Decided, NodeEnded, Silent, StopAsked, StopWorkers, pack, unpack
 from slaunch.agent.node_state import KILL_S, LEFTOVER_S
 from slaunch.agent.values import Stopped, Verdict
 from slaunch.agent.verdict import SHOWN
+from slaunch.node.values import Problem
 
 from .world import PATIENCE_S, WALL, World, look, verdict
 
@@ -328,3 +329,14 @@ def test_only_a_death_by_a_stop_signal_waits_for_an_explanation(code: int, least
     world.run()
     assert verdict(world).code == code
     assert least_s <= world.agents[0].finished_at - 1.0 <= most_s
+
+
+@BOTH
+def test_w20_where_another_job_may_begin_no_worker_has_any_grace(nodes: int) -> None:
+    world = World(nodes, 1, grace_s=600.0)
+    for rank in range(nodes):
+        world.worker(rank).stop_s = None
+    world.at(1.0, lambda: world.feed(world.agents[0], Fenced(Problem(69, "go on", "no entry", "look at etcd"))))
+    world.run()
+    assert (verdict(world).outcome, verdict(world).code) == ("start", 69)
+    assert max(agent.finished_at for agent in world.agents) < 2.0
