@@ -8,9 +8,9 @@ import selectors
 import socket
 import sys
 import time
+from importlib import import_module
 from typing import Any
 
-from slaunch.agent import attempts
 from slaunch.agent.attempts import Again
 from slaunch.agent.policy import active_of, policy_of, restarts
 from slaunch.agent.run import run
@@ -153,7 +153,10 @@ def main(settings: dict[str, Any]) -> int:
     specs = tuple(make_spec(plan, index, i, settings) for i in range(len(plan.nodes[index].ranks))) if index < active else ()
     star = open_star(index, size, settings["port_file"])
     devices = tuple(Device(**device) for device in settings.get("devices", ()))
-    attempts.HEALTH_S = settings.get("health_s", attempts.HEALTH_S)
+    for name, seconds in settings.get("limits", {}).items():
+        module, _, constant = name.rpartition(".")
+        assert hasattr(import_module(f"slaunch.agent.{module}"), constant)
+        setattr(import_module(f"slaunch.agent.{module}"), constant, seconds)
     further = again(settings, index, options, active) if restarts(options) or settings.get("new_ports") else None
     hosts = tuple(f"n{each}" for each in range(size))
     report = run(plan, index, specs, star, dict(os.environ), options, devices, further, hosts=hosts)

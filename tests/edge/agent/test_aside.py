@@ -156,12 +156,20 @@ def test_f153_what_is_sampled(device: Device, wish: str, sampled: bool) -> None:
 # -- places -------------------------------------------------------------------------------------------------------
 
 
-MOVE = "import os, time; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); time.sleep(7)"
+MOVE = """
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+while not os.path.exists(os.environ["ENOUGH"]): time.sleep(0.02)
+"""
 
 
 def test_p40_a_worker_that_moves_is_told_once_on_the_hub_s_console(tmp_path: Path) -> None:
     own = sorted(os.sched_getaffinity(0))
-    with Job(tmp_path, [[shell("sleep 7")], [python(MOVE)]], cpus=own) as job:
+    enough = tmp_path / "enough"
+    wait = f"until [ -e {enough} ]; do sleep 0.02; done"
+    with Job(tmp_path, [[shell(wait)], [python(MOVE)]], cpus=own, worker_env={"ENOUGH": str(enough)}) as job:
+        wait_for(lambda: "note:" in job.text("err.0"), "a note")
+        enough.touch()
         assert job.wait(60) == [0, 0]
         told = [line for line in job.text("err.0").splitlines() if "note:" in line]
         assert len(told) == 1

@@ -36,7 +36,7 @@ def test_a_stopped_worker_is_the_odd_one(tmp_path: Path) -> None:
 
 
 def test_one_worker_that_prints_keeps_the_job_alive(tmp_path: Path) -> None:
-    talker = "import time\nfor i in range(12): print(i, flush=True); time.sleep(0.5)"
+    talker = "import time\nfor i in range(9): print(i, flush=True); time.sleep(0.5)"
     silent = f"import os, time\nwhile not os.path.exists('{tmp_path}/end'): time.sleep(0.1)"
     with Job(tmp_path, [[python(silent)], [python(talker + f"\nopen('{tmp_path}/end', 'w').close()")]], options=FAST) as job:
         assert job.wait() == [0, 0]

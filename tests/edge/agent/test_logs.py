@@ -114,7 +114,7 @@ def test_a_slow_reader_gets_everything_and_delays_nobody(tmp_path: Path) -> None
 
 def test_a_reader_that_never_reads_does_not_hold_the_job(tmp_path: Path) -> None:
     read, write = os.pipe()
-    with Job(tmp_path, [[lines(MANY // 10)]], stdout=write) as job:
+    with Job(tmp_path, [[lines(MANY // 10)]], stdout=write, limits={"console.NO_PROGRESS_S": 1.0}) as job:
         os.close(write)
         assert job.wait() == [0]
         assert "output were not shown" in job.text("err.0")

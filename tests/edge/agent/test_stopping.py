@@ -152,7 +152,7 @@ def test_a_process_that_cannot_be_killed_is_named_and_not_waited_for(tmp_path: P
     group.mkdir()
     frozen = shell(f"echo $$ > {group}/cgroup.procs; touch {tmp_path}/up; exec sleep 600")
     try:
-        with Job(tmp_path, [[frozen]], options={"grace_s": 0.5}) as job:
+        with Job(tmp_path, [[frozen]], options={"grace_s": 0.5}, limits={"node_side.KILL_S": 2.0}) as job:
             job.started("up")
             wait_for(lambda: (group / "cgroup.procs").read_text(), "the worker in the group")
             (group / "freezer.state").write_text("FROZEN")

@@ -20,7 +20,7 @@ def job(place: Path, nodes: int, **options: Any) -> Job:
     for node in range(nodes):
         (place / f"disk.{node}").mkdir()
     commands = [[shell(WORKER.format(place=place))]] * nodes
-    return Job(place, commands, health=f"{place}/disk", health_s=2.0, options={"max_restarts": 9, **options})
+    return Job(place, commands, health=f"{place}/disk", limits={"attempts.HEALTH_S": 2.0}, options={"max_restarts": 9, **options})
 
 
 def up(place: Path, attempt: int, world: int) -> None:

@@ -120,6 +120,7 @@ def test_w16_f103_too_few_nodes_end_at_the_deadline(master):
 
 def test_w16_nobody_serves(monkeypatch):
     """The address is another machine's (RFC 5737: of nobody)."""
+    monkeypatch.setattr("slaunch.rendezvous.assemble.HUB_LEAD_S", 0.5)
     (task,) = quick(ByHand(2, master="192.0.2.1:6070"), 0.5).run(ranks=(0,))
     assert task.error.seen.startswith("no node that serves at 192.0.2.1:6070: ")
     assert task.error.local
@@ -141,10 +142,10 @@ def test_w17_another_number_of_nodes_is_refused_with_both_numbers(master, monkey
 
 def test_p31_w46_another_job_at_the_same_address_does_not_meet(master, monkeypatch):
     monkeypatch.setattr(join, "REFUSED_S", 0.5)
-    job = quick(ByHand(2, master=master), 4.0)
+    job = quick(ByHand(2, master=master), 2.5)
     first = job.start(0)
     wait_until_served(master)
-    other = quick(ByHand(2, master=master), 4.0).start(1)
+    other = quick(ByHand(2, master=master), 2.5).start(1)
     for task in (first, other):
         task.join()
     assert "the meeting of another job" in other.error.seen
@@ -311,7 +312,7 @@ def test_f110_f305_a_lease_is_kept_while_others_are_awaited(server, monkeypatch)
     monkeypatch.setattr(etcd, "LEASE_S", 2)
     job = ByHand(2, master=server)
     first = job.start(0, membership)
-    time.sleep(5)
+    time.sleep(4)
     assert client_of(server).get(f"/slaunch/by hand/{job.job}/server")
     second = job.start(1, membership)
     for task in (first, second):

@@ -19,6 +19,12 @@ from slaunch.rendezvous.ports import candidate_ports
 from slaunch.rendezvous.slurm import meeting_identity
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Who finds nobody does not wait for a hub's last word, too."""
+    monkeypatch.setattr("slaunch.rendezvous.assemble.HUB_LEAD_S", 0.5)
+
+
 def quick(job, seconds=1.5):
     job.options = replace(job.options, rendezvous_timeout_s=seconds)
     return job
@@ -106,16 +112,16 @@ def test_f103_f132_w16_missing_tasks_are_named_at_the_deadline_and_to_all_who_ar
 
 def test_w16_a_task_that_was_early_hears_the_verdict_too():
     """Its own deadline passes before the hub's."""
-    job = quick(Job(3), 4.0)
+    job = quick(Job(3), 2.0)
     early = job.start(1)
-    time.sleep(3.5)
+    time.sleep(1.5)
     tasks = [job.start(0), early]
     for task in tasks:
         task.join()
     assert tasks[0].error.seen == tasks[1].error.seen == "2 of 3 tasks are here, but not task 2; by node: localhost (2 of 3 here)"
 
 
-def test_w16_a_missing_first_task_is_named_by_those_who_look_for_it():
+def test_w16_a_missing_first_task_is_named_by_those_who_look_for_it(impatient):
     (task,) = quick(Job(2), 0.5).run(ranks=(1,))
     assert task.error.seen.startswith("no task 0 on localhost: ")
     assert "connection refused" in task.error.seen
@@ -138,7 +144,7 @@ def test_p99_who_is_missing_is_said_while_waiting(monkeypatch):
     assert "waiting for task 1; by node: localhost (1 of 2 here)" in task.said
 
 
-def test_f318_a_wrong_secret_does_not_meet_and_both_sides_say_why():
+def test_f318_a_wrong_secret_does_not_meet_and_both_sides_say_why(impatient):
     job = quick(Job(2))
     first = job.start(0)
     other = replace_env(job, {secret.VARIABLE: secret.fresh_text()}).start(1)
@@ -178,7 +184,7 @@ def test_all_ports_taken_is_an_error_with_their_numbers():
     assert isinstance(task.error, RendezvousError)
 
 
-def test_w17_a_stale_task_of_an_earlier_attempt_does_not_disturb():
+def test_w17_a_stale_task_of_an_earlier_attempt_does_not_disturb(impatient):
     """It looks at the same ports only by accident; if it does, it is turned away by its identity."""
     job = Job(2)
     stale = quick(Job(2, "another job", job.env), 0.5)
