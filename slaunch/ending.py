@@ -37,6 +37,24 @@ def conclude(report: RunReport, options: Options, env: Mapping[str, str], job: s
     return report.code
 
 
+def leave(report: RunReport, env: Mapping[str, str], step: str) -> None:
+    """See to it that srun does not wait for nodes that are dead.
+
+    Args:
+        report: the run.
+        env: this process's environment.
+        step: the step of Slurm's of which this process is a task; "" if of none.
+    """
+    verdicts = (*(ended.verdict for ended in report.earlier), report.verdict)
+    if not step or report.verdict.outcome == "signal" or not any(lost.silent for verdict in verdicts for lost in verdict.lost):
+        return
+    from slaunch.slurm import farewell
+
+    note = farewell.arrange(env)
+    if note:
+        print(f"slaunch: note: {note}", file=sys.stderr, flush=True)
+
+
 def tell(report: RunReport) -> None:
     """Write the report beside the logs, and print the closing block on the console."""
     from slaunch.report.json import write_json

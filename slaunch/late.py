@@ -15,7 +15,7 @@ from slaunch.allocation.values import Allocation, Task
 from slaunch.channel.listen import listen, listen_somewhere
 from slaunch.channel.spoke import Spoke
 from slaunch.channel.succession import Dynasty, Line
-from slaunch.ending import conclude
+from slaunch.ending import conclude, leave
 from slaunch.errors import PlanError, UsageError
 from slaunch.frozen import replace
 from slaunch.making import again, plan_for
@@ -107,7 +107,11 @@ def take_part(  # noqa: PLR0917 - what a launch has by then
     hosts = tuple(each.host for each in welcome.facts)
     further = replace(further, welcome=welcome)
     report = run(plan, welcome.index, (), star, env, options, facts.devices, further, None, phases, hosts)
-    return conclude(report, options, env, "", 0) if report.speaks else report.code
+    if not report.speaks:
+        return report.code
+    code = conclude(report, options, env, "", 0)
+    leave(report, env, task.allocation.step)
+    return code
 
 
 def let_in(found: LateError, facts: NodeFacts) -> tuple[Welcome, Dynasty, NodeFacts]:

@@ -21,7 +21,7 @@ from slaunch.allocation.enclosing import restarts as scheduler_restarts
 from slaunch.allocation.jobid import slurm_job
 from slaunch.allocation.select import read
 from slaunch.allocation.values import Allocation, Shell, Task
-from slaunch.ending import begin_ledger, conclude, ledger
+from slaunch.ending import begin_ledger, conclude, leave, ledger
 from slaunch.errors import AllocationError, MissingToolError, PlanError, SlaunchError
 from slaunch.frozen import replace
 from slaunch.jobs import LOGS, Run
@@ -325,7 +325,11 @@ def supervise(  # noqa: PLR0917 - the stages' values
     if job and own == 0:
         begin_ledger(ledger(options, job), job, restarts)
     report = run(plan, own, specs, star, env, options, devices, further, card, phases, hosts)
-    return conclude(report, options, env, job, restarts) if report.speaks else report.code
+    if not report.speaks:
+        return report.code
+    code = conclude(report, options, env, job, restarts)
+    leave(report, env, card.id.partition(".")[2])
+    return code
 
 
 def show(plan: Plan, specs: Sequence[WorkerSpec], options: Options) -> None:

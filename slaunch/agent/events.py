@@ -72,12 +72,14 @@ class AgentGone:
         index, why: which agent, and why.
         time_s: when, seconds since the epoch.
         heir: it was the hub, and the channel looks for another one: `Succeeded` or `Headless` will follow.
+        silent: nothing was heard of it any more.
     """
 
     index: int
     why: str
     time_s: float
     heir: bool = False
+    silent: bool = False
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,8 @@ def step(hub: Hub, event: Event, now: float) -> Result:
     match event:
         case AgentSaid():
             return on_said(hub, event, now)
-        case AgentGone(index, why, time_s):
-            return on_gone(hub, index, why, time_s, now)
+        case AgentGone():
+            return on_gone(hub, event, now)
         case Arrived() | Fenced() | EndKnown():
             return on_news(hub, event, now)
     return on_tick(hub, now) if isinstance(event, Tick) else (hub, ())
@@ -324,18 +324,19 @@ def on_ended(hub: Hub, sender: int, message: NodeEnded, offset_s: float, now: fl
     return replace(hub, life_at=now), actions + more
 
 
-def on_gone(hub: Hub, index: int, why: str, time_s: float, now: float) -> Result:
+def on_gone(hub: Hub, event: AgentGone, now: float) -> Result:
     """An agent is gone. Once its workers have ended well, that harms nobody in this attempt.
 
     If too many are gone this hub may be the one that is cut off, and the others go on soon: then no worker gets any grace.
     """
+    index = event.index
     if index >= len(hub.hosts):  # a newcomer of which only an earlier hub knew
         return hub, ()
     hub = replace(hub, gone=hub.gone | {index}, standby=hub.standby - {index}, parted_at=now)
     alone = renewal.is_cut_off(hub)
     if index not in hub.pending and not alone:
         return hub, ()
-    lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], why, time_s))
+    lost = earliest(hub.found.lost, Lost(index, hub.hosts[index], event.why, event.time_s, event.silent))
     found = replace(hub.found, lost=lost, gone=hub.found.gone + 1)
     hub = replace(hub, found=found, pending=hub.pending - {index})
     hub, actions = order_stop(hub, signal.SIGTERM, 0.0 if alone else hub.grace_s, now)
@@ -356,7 +357,8 @@ def on_deadline(hub: Hub, now: float) -> Result:
     """Decide with what is known; nodes that have not answered count as lost."""
     if hub.coming is not None and hub.stop_by == inf:
         return stop_for(hub, renewal.unready(hub), now)
-    silent = tuple(Lost(i, hub.hosts[i], "did not say in time that its workers have ended", 0.0) for i in sorted(hub.pending))
+    why = "did not say in time that its workers have ended"
+    silent = tuple(Lost(index, hub.hosts[index], why, 0.0, True) for index in sorted(hub.pending))
     hub = replace(hub, gone=hub.gone | hub.pending, parted_at=now if hub.pending else hub.parted_at)
     return give_verdict(replace(hub, found=replace(hub.found, silent=silent[:KEPT], gone=hub.found.gone + len(silent))), now)
 

@@ -199,7 +199,7 @@ class Loop:
             case Message(sender, body):
                 return AgentSaid(sender, unpack(body), self._star.clock_offset_s(sender))
             case Lost(index, why):
-                return AgentGone(index, why, wall_s(), item.heir)
+                return AgentGone(index, why, wall_s(), item.heir, item.silent)
             case Succeeded():
                 failpoint("agent.succeeding")
                 if self._star.is_hub:

@@ -280,7 +280,7 @@ def on_deadline(node: Node, now: float) -> Result:
         return replace(node, phase="killing", deadline=now + KILL_S), (Kill(),)
     if node.phase == "killing":
         return end(node, now)
-    silent = Lost(node.hub, node.hub_host, "sent no verdict in time", 0.0)
+    silent = Lost(node.hub, node.hub_host, "sent no verdict in time", 0.0, True)
     return conclude(node, lost_hub(node, silent), now)
 
 
@@ -314,7 +314,7 @@ def on_hub_gone(node: Node, event: AgentGone, now: float) -> Result:
     """Without its hub this node stops its own workers. It ends with its own verdict, unless another hub is looked for."""
     if node.verdict is not None:
         return node, ()
-    lost = Lost(node.hub, node.hub_host, event.why, event.time_s)
+    lost = Lost(node.hub, node.hub_host, event.why, event.time_s, event.silent)
     node = replace(node, orphaned=lost) if event.heir else replace(node, verdict=lost_hub(node, lost))
     if node.phase in ("ended", "waiting", "idle"):
         return end(replace(node, stopped=True), now)

@@ -42,12 +42,19 @@ class Failure:
 
 @dataclass(frozen=True)
 class Lost:
-    """An agent that went away while the job ran. `time_s`: when that was noticed, by the hub's clock; 0 = not known."""
+    """An agent that went away while the job ran.
+
+    Attributes:
+        node, host, why: which one, and one line on why.
+        time_s: when that was noticed, by the hub's clock; 0 = not known.
+        silent: nothing was heard of it any more, as of a dead machine; else its connection ended.
+    """
 
     node: int
     host: str
     why: str
     time_s: float
+    silent: bool = False
 
 
 @dataclass(frozen=True)

@@ -348,4 +348,4 @@ class Dynasty:
             return
         self._gather_until = 0.0
         star.close_door()
-        self._inbox += [Lost(peer, "has not come to the new hub") for peer in missing]
+        self._inbox += [Lost(peer, "has not come to the new hub", silent=True) for peer in missing]
