@@ -275,6 +275,8 @@ class Network:
 
     def _knock(self, agent: Agent, search: Search) -> None:
         """Whether one of those before has opened its door by now."""
+        if agent.over:
+            return
         for index in search.before:
             other = self.world.agents[index]
             known = agent.index < len(other.state.node.hosts)  # else it is a newcomer of which the new hub was not told
