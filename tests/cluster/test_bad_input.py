@@ -91,6 +91,6 @@ def test_p13_tasks_that_do_not_agree(cluster: Cluster) -> None:
 
 
 def test_f315_a_task_that_does_not_come(cluster: Cluster) -> None:
-    command = f"[ $SLURM_PROCID = 2 ] && exec sleep 8; exec slaunch --rendezvous slurm --rendezvous-timeout 4 {WORLD}"
+    command = f"[ $SLURM_PROCID = 2 ] && exec sleep 4; exec slaunch --rendezvous slurm --rendezvous-timeout 3 {WORLD}"
     done = cluster.srun(*AGENTS, "bash", "-c", command)
     assert_three_parts(done, 69, "n3")

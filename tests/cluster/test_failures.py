@@ -96,19 +96,6 @@ def test_p82_scancel(cluster: Cluster) -> None:
     assert told(folder) == set("01234567"), said
 
 
-def test_p75_a_node_dies(cluster: Cluster) -> None:
-    folder = folder_in(cluster.scratch)
-    shape = ["srun", "-N4", "--ntasks-per-node=1", "--no-kill"]
-    command = ["slaunch", "--nproc_per_node", "2", "--log_dir", folder, FAILING, folder, "none", "0", "0"]
-    process = cluster.start([*shape, *command], env={"MARK": folder})
-    up(cluster, folder)
-    cluster.fail("n4")
-    cluster.wait_until(lambda: told(folder) >= set("012345"), 30, lambda: f"only {told(folder)} were told")
-    cluster.run(["scancel", "--user", "hpc"])  # with --no-kill, Slurm itself goes on waiting for the node
-    _, said = process.communicate(timeout=60)
-    assert said.count("slaunch: lost the agent on node 3 (n4)") == 1, said
-
-
 def test_f128_one_ctrl_c_in_an_allocation_shell_stops_the_job_in_good_order(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
     wait = "import time; print('begun', flush=True); time.sleep(60)"

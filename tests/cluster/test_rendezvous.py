@@ -98,7 +98,7 @@ def test_p19_p21_a_name_that_leads_to_loopback_everywhere_is_an_error_not_a_worl
     table = addresses(cluster)
     content = {node: lines({**table, "n1": "127.0.1.1"}) for node in ("n2", "n3")}
     with hosts_file(cluster, content):
-        done, found = meet(cluster, "--timeout", "8", step=("-N3", "-w", "n1,n2,n3", "--ntasks-per-node=1"))
+        done, found = meet(cluster, "--timeout", "4", step=("-N3", "-w", "n1,n2,n3", "--ntasks-per-node=1"))
     assert done.returncode != 0
     assert "find the address of node n1" in f"cannot {found[1]['error']} find the address of node n1"
     assert found[1]["seen"] == "neither the system's resolver nor Slurm's NodeAddr knows one that is not loopback"
@@ -256,7 +256,7 @@ def test_a_credential_of_another_user_is_not_taken(cluster: Cluster) -> None:
 def test_an_old_credential_is_still_read(cluster: Cluster) -> None:
     """Its freshness is proved by the handshake, so clocks that differ do no harm."""
     old = subprocess.run(["munge", "-s", "secret", "-t", "1"], capture_output=True, text=True, timeout=10).stdout.strip()
-    cluster.run(["sleep", "3"])
+    cluster.run(["sleep", "2"])
     assert munge.decode(old) == b"secret"
 
 

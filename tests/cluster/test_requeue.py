@@ -117,6 +117,7 @@ def all_of(cluster: Cluster) -> dict[str, Run]:
         Run(cluster, "b_usr1", batch(), (*near, "--time=1", "--signal=B:USR1@20")),
         Run(cluster, "warned", step(more="--warn-before-end 50 --warn-signal none"), (*near, "--time=1")),
         Run(cluster, "limit", step(), (*near, "--time=10")),
+        Run(cluster, "final", "slaunch --nproc-per-node 1 --log-dir {folder}/logs {training}", (*near, "--time=10")),
         Run(cluster, "requeued", batch(), (*near, "--time=10")),
         Run(cluster, "cancelled", batch(), ("-N1", NEAR, "--time=10")),
         Run(cluster, "b_term", batch(), ("-N1", NEAR, "--time=30")),
@@ -154,6 +155,7 @@ def act(cluster: Cluster, runs: dict[str, Run]) -> None:
     """Do to each what it is about, once it runs."""
     deeds = {
         "limit": ["scontrol", "update", "jobid={}", "EndTime=now+2seconds"],
+        "final": ["scontrol", "update", "jobid={}", "EndTime=now+2seconds"],
         "requeued": ["scontrol", "requeue", "{}"],
         "cancelled": ["scancel", "{}"],
         "b_term": ["scancel", "--batch", "--signal=TERM", "{}"],
@@ -246,6 +248,13 @@ def test_p82_scancel_is_final_and_workers_can_save(runs: dict[str, Run]) -> None
     assert run.numbers("saved.0")[0][2] == "stop"
     assert "reason: the job was cancelled" in run.read("out")
     assert run.ledger() == {}
+
+
+def test_p82_a_job_that_reaches_its_time_limit_says_so(runs: dict[str, Run]) -> None:
+    run = runs["final"]
+    assert run.states[-1] == "TIMEOUT"
+    assert "stopped by SIGTERM" in run.read("out")
+    assert "reason: the job reached its time limit of" in run.read("out")
 
 
 def test_p78_p83_a_sigterm_to_the_batch_script_ends_the_job_in_good_order(runs: dict[str, Run]) -> None:

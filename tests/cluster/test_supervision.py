@@ -240,7 +240,7 @@ time.sleep(2 if os.environ["RANK"] == "3" else 600); sys.exit(3)
     assert not [p for p in cluster.processes() if "sleep" in p.argv]
 
 
-def test_w24_a_dead_node_is_named(cluster: Cluster) -> None:
+def test_p75_w24_a_dead_node_is_named_and_ends_the_job(cluster: Cluster) -> None:
     """The allocation must survive it for anybody to hear the verdict (P75), hence --no-kill."""
     script = worker(cluster, "stay", STAY)
     place = f"{cluster.scratch}/dead"
@@ -258,13 +258,17 @@ def test_w24_a_dead_node_is_named(cluster: Cluster) -> None:
     cluster.fail("n3")
     failed_at = time.monotonic()
 
-
     def said() -> str:
         with open(f"{place}/err") as err:
             return err.read()
 
+    def others() -> list[Process]:
+        return [p for p in cluster.processes(f"PLACE={place}") if script in p.argv and "--log-dir" not in p.argv]
+
     cluster.wait_until(lambda: "lost the agent on node 2 (n3)" in said(), 30, said)
     assert time.monotonic() - failed_at < 25
+    assert said().count("slaunch: lost the agent on node 2 (n3)") == 1
+    cluster.wait_until(lambda: not others(), 30, lambda: f"workers on the other nodes: {others()}")
     cluster.heal("n3")
     cluster.run(["scancel", job])
 
@@ -277,26 +281,3 @@ def test_the_report_as_json(cluster: Cluster) -> None:
         report = json.load(file)
     assert report["code"] == 4
     assert report["verdict"]["first"]["rank"] == 1
-
-
-def test_p82_a_job_that_reaches_its_time_limit_says_so(cluster: Cluster) -> None:
-    """The limit comes soon after the start: Slurm enforces a job's end time within half a minute."""
-    script = worker(cluster, "stay", STAY)
-    place = f"{cluster.scratch}/limit"
-    os.mkdir(place)
-    os.chmod(place, 0o777)
-    batch = f"{place}/job.sh"
-    with open(batch, "w") as file:
-        file.write(f"#!/bin/sh\nexport PLACE={place}\nslaunch --nproc-per-node 1 --log-dir {place}/logs {script}\n")
-    options = ("--parsable", "-N2", "--ntasks-per-node=1", "--time=10", f"--output={place}/out")
-    job = cluster.run(["sbatch", *options, batch]).stdout.strip()
-    cluster.wait_until(lambda: os.path.exists(f"{place}/up.1"), PATIENCE_S, lambda: str(os.listdir(place)))
-    assert cluster.run(["scontrol", "update", f"jobid={job}", "EndTime=now+2seconds"]).returncode == 0
-
-    def said() -> str:
-        with open(f"{place}/out") as out:
-            return out.read()
-
-    cluster.wait_until(lambda: "stopped by SIGTERM" in said(), 90, said)
-    assert "reason: the job reached its time limit of" in said()
-    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "TIMEOUT", 60, lambda: str(cluster.job(job)))

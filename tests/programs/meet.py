@@ -53,7 +53,7 @@ def main() -> int:
         task = replace(task, allocation=replace(task.allocation, nodes=nodes, tasks_per_node=(), root=nodes[0]))
     rank = task.slot.rank
     if rank == asked.asleep:
-        time.sleep(asked.timeout + 6)
+        time.sleep(asked.timeout)
         return 0
     late, seconds = asked.late.split(":")
     time.sleep(float(seconds) if rank == int(late) else 0)
