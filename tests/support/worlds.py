@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+
+from slaunch.node.netlink import raw_addresses
 
 FAST = """
 import os, sys
@@ -43,6 +46,12 @@ while not os.path.exists(f"{place}/done"): time.sleep(0.02)
 """
 """A worker. As long as it lives it holds a lock, which the kernel takes from it when it is gone and not before. It looks at those
 of all other worlds once it has its own, so of two that run at once one sees the other."""
+
+
+def steady_network() -> list[str]:
+    """Options for agents on this machine: not by the bridges of virtual clusters, which come and go while other tests run."""
+    steady = [raw.interface for raw in raw_addresses() if raw.wide and not re.match(r"vc\d*-|x\d+", raw.interface)]
+    return ["--network", steady[0]] if steady else []
 
 
 def worlds(place: str) -> list[str]:

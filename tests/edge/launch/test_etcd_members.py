@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.worlds import FAST, WORLD, up, worlds
+from support.worlds import FAST, WORLD, steady_network, up, worlds
 
 from slaunch.rendezvous.etcd_client import Etcd, EtcdError, post
 
@@ -95,7 +95,7 @@ def test_f110_f121_w20_a_job_outlives_etcds_leader_and_ends_without_its_majority
     place = str(tmp_path)
     master = "etcd://" + ",".join(f"127.0.0.1:{port}" for port in members.ports)
     call = [sys.executable, "fast.py", "--scheduler", "plain", "--master", master, "--nnodes", "2:3", "--nproc-per-node", "1"]
-    call += ["--job-id", f"members{os.getpid()}", "--grace", "1", "--log-dir", "logs", "world.py"]
+    call += ["--job-id", f"members{os.getpid()}", "--grace", "1", "--log-dir", "logs", *steady_network(), "world.py"]
     env = {**CLEAN, "PLACE": place, "WHO": "job", "LAST_CALL": "0.5", "SLAUNCH_SECRET": "a secret of sixteen letters or more"}
     started: list[subprocess.Popen[bytes]] = []
     said = lambda: f"{worlds(place)}\n" + "\n".join(path.read_text() for path in sorted(tmp_path.glob("out.*")))  # noqa: E731

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.etcds import Server
-from support.worlds import FAST
+from support.worlds import FAST, steady_network
 
 from slaunch.agent import keeper
 from slaunch.badnodes import read
@@ -47,6 +47,7 @@ class Agents:
         (place / "fast.py").write_text(FAST)
         self.call = [sys.executable, "fast.py", "--scheduler", "plain", "--master", master, "--nnodes", nodes]
         self.call += ["--nproc-per-node", "1", "--max-restarts", "5", "--job-id", f"join{os.getpid()}", "--log-dir", "logs"]
+        self.call += steady_network()
 
     def start(self, **more: str) -> subprocess.Popen[bytes]:
         number = len(self.started)

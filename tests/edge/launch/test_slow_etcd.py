@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.etcds import Proxy, Server
-from support.worlds import FAST, WORLD, up, worlds
+from support.worlds import FAST, WORLD, steady_network, up, worlds
 
 CLEAN = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
 PATIENCE_S = 60.0
@@ -38,7 +38,7 @@ class Nodes:
     ) -> subprocess.Popen[bytes]:
         call = [sys.executable, "fast.py", *(["paddle"] if options else ["--scheduler", "plain", "--grace", grace]), *options]
         call += ["--master", f"etcd://127.0.0.1:{port}", "--nnodes", nodes, "--log_dir", f"logs.{who}"]
-        call += ["--nproc_per_node", "1", "--job_id", self.name, "world.py", who]
+        call += ["--nproc_per_node", "1", "--job_id", self.name, *steady_network(), "world.py", who]
         secret = "a secret of sixteen letters or more"
         env = {**CLEAN, "PLACE": self.place, "WHO": who, "SLAUNCH_SECRET": secret, "LAST_CALL": "0.2", **env}
         with open(self.folder / f"out.{len(self.started)}", "wb") as out:
