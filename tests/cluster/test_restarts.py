@@ -196,47 +196,6 @@ def test_f124_an_agent_that_is_killed_is_a_node_that_is_lost(cluster: Cluster) -
     cluster.run(["scancel", job])
 
 
-DDP = """
-import os, sys, torch, torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-dist.init_process_group("gloo")
-rank, attempt = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-torch.manual_seed(0)
-model = DistributedDataParallel(torch.nn.Linear(4, 1))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-path, first = f"{os.environ['PLACE']}/model.pt", 0
-if os.path.exists(path):
-    saved = torch.load(path)
-    model.load_state_dict(saved["model"]); first = saved["step"]
-for step in range(first, 40):
-    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(100 * step + rank))
-    loss = ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    if step == 20 and attempt == 0 and rank == 1:
-        os.kill(os.getpid(), 9)
-    if rank == 0:
-        torch.save({"model": model.state_dict(), "step": step + 1}, path + ".part"); os.replace(path + ".part", path)
-dist.barrier()
-print(f"done {attempt} {first} {model.module.weight.detach().flatten().tolist()}", flush=True)
-dist.destroy_process_group()
-"""
-
-
-def test_f122_a_torch_training_goes_on_after_a_killed_worker(cluster: Cluster) -> None:
-    """Its weights are those of a training that nothing disturbed."""
-    undisturbed = Launch(cluster, worker(cluster, "plain", DDP.replace("attempt == 0", "False")), nodes=2)
-    assert undisturbed.result().returncode == 0
-    launch = Launch(cluster, worker(cluster, "ddp", DDP), "--max-restarts", "1", nodes=2)
-    done = launch.result()
-    assert done.returncode == 0, done.stderr
-    logs = [read(f"{each.place}/logs/workerlog.3") for each in (undisturbed, launch)]
-    plain, again = (next(line.split(maxsplit=3) for line in log.splitlines() if line.startswith("done")) for log in logs)
-    assert (plain[1], again[1]) == ("0", "1")
-    assert int(again[2]) >= 19
-    assert plain[3] == again[3]
-    assert "killed by signal 9" in done.stderr
-
-
 def test_a_node_that_is_cut_off_ends_its_workers_before_the_others_go_on(cluster: Cluster) -> None:
     """Two worlds would write one checkpoint. The nodes' clocks are one clock here."""
     place, job = elastic(cluster, "--nnodes", "3:4", "--grace", "60")

@@ -8,74 +8,29 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from support.cluster import Cluster
+from support.elastic import DDP, Fault, Training
 
-from .test_restarts import journal, notes, read, report_of, train
+from .test_restarts import journal, notes, report_of, train
 from .test_supervision import PATIENCE_S, STAY, WORKERS, Launch, worker
 
 SURVIVES = ("--no-kill", "--kill-on-bad-exit=0")
 
-DDP = """
-import os, time, torch, torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-dist.init_process_group("gloo")
-rank, world, attempt = dist.get_rank(), dist.get_world_size(), int(os.environ["SLAUNCH_ATTEMPT"])
-torch.set_num_threads(1)
 
-def made():
-    torch.manual_seed(0)
-    model = torch.nn.Linear(4, 1)
-    return model, torch.optim.SGD(model.parameters(), lr=0.05)
-
-def loss_of(model, step, rank):
-    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(100 * step + rank))
-    return ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
-
-plain, optimizer = made()
-path, first, last = f"{os.environ['PLACE']}/model.pt", 0, 60
-if os.path.exists(path):
-    saved = torch.load(path)
-    plain.load_state_dict(saved["model"]); first = saved["step"]
-model = DistributedDataParallel(plain)
-for step in range(first, last):
-    loss = loss_of(model, step, rank)
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    if rank == 0:
-        torch.save({"model": plain.state_dict(), "step": step + 1}, path + ".part"); os.replace(path + ".part", path)
-    if attempt == 0:
-        time.sleep(0.5)  # long enough for the node to die on the way
-dist.barrier()
-if rank == 0:  # the same training by one process
-    alone, optimizer = made()
-    for step in range(last):
-        optimizer.zero_grad()
-        for each in range(world): (loss_of(alone, step, each) / world).backward()
-        optimizer.step()
-    same = torch.allclose(alone.weight, plain.weight, atol=1e-4)
-    print(f"done {attempt} {first} {world} {same}", flush=True)
-print(f"rank {rank} before {os.environ.get('SLAUNCH_PREVIOUS_RANK')}", flush=True)
-dist.destroy_process_group()
-"""
-
-
+@pytest.mark.timeout(400)
 def test_f124_p98_the_first_node_dies_and_a_spare_takes_its_place_in_a_torch_training(cluster: Cluster) -> None:
-    """The result is that of a training that nothing disturbed, and the step ends with code 0."""
-    launch = Launch(cluster, worker(cluster, "ddp_spare", DDP), "--spares", "1", srun=SURVIVES)
-    started = lambda: os.path.exists(f"{launch.place}/model.pt")  # noqa: E731
-    cluster.wait_until(started, 2 * PATIENCE_S, lambda: read(f"{launch.place}/logs/workerlog.0"))
-    cluster.fail("n1")
-    out, err = launch.process.communicate(timeout=3 * PATIENCE_S)
-    cluster.heal("n1")
-    assert launch.process.returncode == 0, err
-    assert "a node waits to take the place of a lost one: n4" in err
-    assert "lost node 0 (n1); attempt 1 starts" in err
-    done = next(line.split() for line in out.splitlines() if line.startswith("done"))
-    assert (done[1], done[3], done[4]) == ("1", "6", "True"), out + err
-    assert int(done[2]) > 0
-    places = {rank: read(f"{launch.place}/logs/workerlog.{rank}").splitlines()[-1] for rank in range(6)}
-    assert [places[rank] for rank in range(2, 6)] == [f"rank {rank} before {rank}" for rank in range(2, 6)]
-    assert [places[rank] for rank in (0, 1)] == ["rank 0 before None", "rank 1 before None"]
-    report = report_of(launch.place)
+    """The losses and the result are those of a training that nothing disturbed, and the step ends with code 0."""
+    training = Training(cluster, worker(cluster, "elastic", DDP), spares=1)
+    training.inflict(Fault("node", "n1"))
+    training.end()
+    assert training.faults() == [], training.said()
+    done = training.ended[0]
+    assert done.returncode == 0, done.stderr
+    assert "a node waits to take the place of a lost one: n4" in done.stderr
+    assert "lost node 0 (n1); attempt 1 starts" in done.stderr
+    assert training.ranks(1) == [("0", "None"), ("1", "1"), ("2", "2")], "the others keep theirs, the spare had none"
+    report = report_of(training.place)
     assert [lost["host"] for lost in report["earlier"][0]["verdict"]["lost"]] == ["n1"]
 
 
