@@ -59,8 +59,7 @@ def run(args: list[str]) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once: nothing is left to be done, and to take all objects apart one by one costs as much as a fifth of
-    what a short job's agent does."""
+    """End the process at once: nothing is left to be done, and to take all objects apart costs a tenth of a short job's agent."""
     atexit._run_exitfuncs()
     for file in (sys.stdout, sys.stderr):
         try:
