@@ -61,7 +61,7 @@ class Guardian:
 
         Args:
             now: `time.monotonic()`.
-            heard_at: when the agent that it has not heard for longest was heard.
+            heard_at: when it last had word of the others.
         """
         if self._patience_s == inf:
             return 0.0

@@ -139,8 +139,10 @@ class Hub:
             self._turn_away(guest, "did not prove itself in time")
 
     def heard_at(self, now: float) -> float:
-        """When the spoke that has been silent for longest was heard, by tick's clock."""
-        return min((peer.heard_at for peer in self.peers.values() if peer.heard_at >= 0), default=now)
+        """When so many spokes were last heard, by tick's clock, that with this hub they are half of all."""
+        heard = sorted((peer.heard_at for peer in self.peers.values() if peer.heard_at >= 0), reverse=True)
+        others = len(heard) // 2
+        return heard[others - 1] if others else now
 
     def clock_offset_s(self, index: int) -> float:
         """Wall clock of a peer minus ours."""

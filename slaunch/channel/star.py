@@ -145,7 +145,8 @@ class Star(Protocol):
         """
 
     def heard_at(self, now: float) -> float:
-        """When the peer that has been silent for longest was heard, monotonic; `now` if there is none. Spokes hear the hub only.
+        """When this peer last had word of the others, monotonic; `now` if there are none. To a spoke that is the hub's, to the
+        hub that of so many spokes that the rest alone is no majority.
 
         What this peer finds when it has stood still does not count: it may have been sent long ago.
         """

@@ -283,7 +283,7 @@ class Dynasty:
             self._gather(now)
 
     def heard_at(self, now: float) -> float:
-        """When the peer that has been silent for longest was heard, monotonic; while a hub is looked for, the last one."""
+        """When this peer last had word of the others, monotonic; while a hub is looked for, of the last one."""
         return self._star.heard_at(now)
 
     def clock_offset_s(self, index: int) -> float:

@@ -120,15 +120,23 @@ class Network:
             self._after(PATIENCE_S + self.chance() * BEAT_S, self._outwait, link, agent, other, now)
 
     def heard_at(self, agent: Agent) -> float:
-        """When the one that this agent has not heard for longest was heard; for a spoke that is its hub."""
+        """When this agent last had word of the others; see `channel.star`."""
         now = self.world.now
         stale = now < agent.woke_at + BEAT_S  # what it finds then may have been sent long ago
-        times = [agent.paused_since if stale or agent.stands_still(now) else now]
-        for link in self._of(agent):
-            other = link.spoke if link.hub is agent else link.hub
-            times.append(link.apart_since if link.apart_since >= 0 else now)
-            times.append(other.paused_since if other.stands_still(now) else now)
-        return min(times)
+        own = agent.paused_since if stale or agent.stands_still(now) else now
+        if agent.hub != agent.index:
+            link = self.links.get(agent.index)
+            return min(own, self._silent_since(link, link.hub)) if link else own
+        spokes = self.spokes.get(agent.index, {}).values()
+        heard = sorted((self._silent_since(link, link.spoke) for link in spokes), reverse=True)
+        others = len(heard) // 2
+        return min(own, heard[others - 1]) if others else own
+
+    def _silent_since(self, link: Link, other: Agent) -> float:
+        """When the other side of a connection was heard last."""
+        now = self.world.now
+        apart = link.apart_since if link.apart_since >= 0 else now
+        return min(apart, other.paused_since if other.stands_still(now) else now)
 
     def spoil(self, node: int) -> None:
         """The next frame to or from a node is lost, doubled or out of order."""
