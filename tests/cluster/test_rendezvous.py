@@ -208,7 +208,7 @@ def test_p53_p54_p64_a_library_that_does_not_fit_ends_in_three_parts(cluster: Cl
 @pytest.mark.parametrize(("venv", "plugin"), [(OPENMPI4, "pmix"), (OPENMPI5, "pmix"), (MPICH, "pmi2")])
 def test_p69_a_task_that_comes_after_the_others_gave_mpi_up(cluster: Cluster, venv: str, plugin: str) -> None:
     """The step lives on, all meet in the other way, and nobody takes half of MPI's world for the whole."""
-    args = ("--timeout", "24", "--late", "1:10")
+    args = ("--timeout", "18", "--late", "1:8")
     done, found = meet(cluster, *args, step=(f"--mpi={plugin}", "-N3", "--ntasks-per-node=1"), venv=venv)
     assert_met(done, found, 3)
     assert {each["way"] for each in found.values()} == {"slurm"}

@@ -6,7 +6,7 @@ import re
 from support.cluster import Cluster
 from support.jobs import EXAMPLES, WORLD, assert_world, folder_in, logs
 
-DDP = os.path.join(EXAMPLES, "ddp", "train.py")
+TRAINING = os.path.join(EXAMPLES, "paddle", "train.py")
 
 
 def assert_trained(text: str, world: int) -> None:
@@ -18,7 +18,7 @@ def assert_trained(text: str, world: int) -> None:
 
 def test_p10_a_heterogeneous_step_of_srun_trains(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
-    part = ("--ntasks-per-node=1", "slaunch", "--log_dir", folder, DDP, "--epochs", "1")
+    part = ("--ntasks-per-node=1", "slaunch", "--log_dir", folder, TRAINING, "--epochs", "1")
     done = cluster.srun("-N1", *part, ":", "-N2", *part, timeout=150)
     assert done.returncode == 0, done.stderr
     assert_trained(logs(folder), 3)
@@ -26,7 +26,7 @@ def test_p10_a_heterogeneous_step_of_srun_trains(cluster: Cluster) -> None:
 
 def test_p10_p11_a_heterogeneous_allocation_trains(cluster: Cluster) -> None:
     folder = folder_in(cluster.scratch)
-    inner = ("slaunch", "--log_dir", folder, DDP, "--epochs", "1")
+    inner = ("slaunch", "--log_dir", folder, TRAINING, "--epochs", "1")
     done = cluster.run(["salloc", "-Q", "-N1", "--cpus-per-task=2", ":", "-N2", *inner], timeout=150)
     assert done.returncode == 0, done.stderr
     assert_trained(logs(folder), 3)

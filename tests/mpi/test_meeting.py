@@ -81,7 +81,7 @@ def test_p69_a_hang_in_mpi_init_ends_at_the_deadline_and_leaves_no_process():
 
 def test_p69_a_hang_in_mpi_init_is_followed_by_the_other_way():
     """The sleeper wakes up late, when the first task has given MPI up; both meet at the first node's port."""
-    done = run(2, "--nodes", "localhost", "--timeout", "30", "--late", "1:12")
+    done = run(2, "--nodes", "localhost", "--timeout", "18", "--late", "1:8")
     assert done.returncode == 0, done.stderr
     found = {each["rank"]: each for each in told(done)}
     assert {each["way"] for each in found.values()} == {"slurm"}

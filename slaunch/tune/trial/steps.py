@@ -11,6 +11,8 @@ from slaunch.slurm.client import ask
 Ask = Callable[[Sequence[str]], str]
 GONE_S = 60.0
 """How long a cancelled step may take to go: Slurm kills its tasks, waits for them, and cleans up."""
+PAUSE_S = 1.0
+"""Between two questions."""
 
 
 def steps_named(job: str, name: str, ask_slurm: Ask = ask) -> tuple[str, ...]:
@@ -52,7 +54,7 @@ def end_steps(job: str, name: str, gone_s: float = GONE_S, ask_slurm: Ask = ask)
         cancel(ids, (), ask_slurm)
         deadline = time.monotonic() + gone_s
         while time.monotonic() < deadline:
-            time.sleep(1.0)
+            time.sleep(PAUSE_S)
             ids = steps_named(job, name, ask_slurm)
             if not ids:
                 return ""

@@ -14,6 +14,7 @@ from slaunch.selfcall import module_command
 from slaunch.slurm.resized import with_nodes
 from slaunch.tune.space.make import Space
 from slaunch.tune.tell import Progress, current_best, no_best, no_settings, opening, result, schedule
+from slaunch.tune.trial import steps
 from slaunch.tune.trial.carry import pack, unpack
 from slaunch.tune.trial.name import folder_name
 from slaunch.tune.trial.place import INSIDE, Place, find_place, part_of, renewed, trial_call
@@ -265,7 +266,8 @@ class Slurm:
 ANSWER = "7.batch batch\n7.0 other\n7.3 slaunch-tune-ab-1\n7_2.4 slaunch-tune-ab-12\n"
 
 
-def test_w01_only_the_own_step_is_ended() -> None:
+def test_w01_only_the_own_step_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PAUSE_S", 0.01)
     slurm = Slurm(ANSWER)
     assert steps_named("7", "slaunch-tune-ab-12", slurm) == ("7_2.4",)
     slurm = Slurm(ANSWER, "7.0 other\n")
@@ -276,9 +278,10 @@ def test_w01_only_the_own_step_is_ended() -> None:
     assert slurm.cancelled == []
 
 
-def test_f266_a_step_that_does_not_go_is_told() -> None:
-    slurm = Slurm("7.3 s", "7.3 s", "7.3 s", "7.3 s")
-    assert end_steps("7", "s", 0.5, slurm) == "step 7.3 is still there 0 s after scancel"
+def test_f266_a_step_that_does_not_go_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "PAUSE_S", 0.01)
+    slurm = Slurm(*["7.3 s"] * 9)
+    assert end_steps("7", "s", 0.05, slurm) == "step 7.3 is still there 0 s after scancel"
 
 
 def test_steps_are_asked_to_stop_first() -> None:
