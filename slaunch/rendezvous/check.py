@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from slaunch.errors import AgreementError, AllocationError, SlaunchError, UsageError
 from slaunch.node.values import NodeFacts
@@ -53,7 +53,7 @@ def read_cards(parts: Sequence[bytes]) -> list[Card]:
         AgreementError: some were made by another version of slaunch or Python than most.
     """
     cards = [read_words(part) for part in parts]
-    usual, most = Counter(card[0] for card in cards).most_common(1)[0]
+    usual, most = commonest(card[0] for card in cards)
     odd = [f"{card[1]} (task {rank}): {card[0]}" for rank, card in enumerate(cards) if card[0] != usual]
     if odd:
         raise AgreementError(
@@ -85,7 +85,7 @@ def differences(what: str, values: Sequence[object], cards: Sequence[Card], show
         cards: whose they are.
         show: whether the values mean something to people.
     """
-    usual, most = Counter(values).most_common(1)[0]
+    usual, most = commonest(values)
     odd = [index for index, value in enumerate(values) if value != usual]
     if not odd:
         return []
@@ -93,6 +93,11 @@ def differences(what: str, values: Sequence[object], cards: Sequence[Card], show
         return [f"{what} differs on {some([name(cards[index]) for index in odd])} from the other {most}"]
     shown = some([f"{name(cards[index])}: {values[index]}" for index in odd])
     return [f"{what} differs: {shown}; the other {most}: {usual}"]
+
+
+def commonest(values: Iterable[object]) -> tuple[object, int]:
+    """The most common value, and how often it occurs; with a tie, the one that comes first."""
+    return max(Counter(values).items(), key=lambda each: each[1])
 
 
 def name(card: Card) -> str:
@@ -141,7 +146,7 @@ def check_digests(digests: Sequence[str], facts: Sequence[NodeFacts]) -> None:
     Raises:
         AgreementError: they have not; it names those that differ from the most.
     """
-    usual, most = Counter(digests).most_common(1)[0]
+    usual, most = commonest(digests)
     odd = [f"{facts[rank].host} (task {rank})" for rank, digest in enumerate(digests) if digest != usual]
     if odd:
         raise AgreementError(

@@ -9,10 +9,12 @@ from slaunch.errors import MissingToolError, UsageError
 from slaunch.frozen import dataclass
 from slaunch.options import Options
 from slaunch.rendezvous.endpoints import ETCD, parse_master
-from slaunch.rendezvous.library import Library, find_library, kind_of, suitable_library
-from slaunch.rendezvous.pmi import NONE, Interface, fits, read_interface
 from slaunch.rendezvous.resolve import LIMIT_S, resolve_any
 from slaunch.rendezvous.ways import find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from slaunch.rendezvous.pmi import Interface
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,18 @@ def choose(task: Task, options: Options, env: Mapping[str, str]) -> Choice:
         return by_hand(way, options)
     if way == "auto":
         return auto(task, env)
-    return Choice((way,), f"--rendezvous {way}", library_for(read_interface(env), env) if way == "mpi" else "")
+    if way != "mpi":
+        return Choice((way,), f"--rendezvous {way}")
+    from slaunch.rendezvous.pmi import read_interface
+
+    return Choice((way,), f"--rendezvous {way}", library_for(read_interface(env), env))
 
 
 def library_for(interface: Interface, env: Mapping[str, str]) -> str:
     """A library that understands the launcher, the site's own first; "" where mpi4py's own choice stands."""
+    from slaunch.rendezvous.library import suitable_library
+    from slaunch.rendezvous.pmi import fits
+
     found = suitable_library(env, lambda library: fits(library, interface))
     return found.where if found else ""
 
@@ -105,6 +114,9 @@ def auto(task: Task, env: Mapping[str, str]) -> Choice:
     """
     if task.allocation.nodes and any(count > 1 for count in task.allocation.tasks_per_node):
         return Choice(("slurm",), "each task becomes its worker, and may want MPI for itself")
+    from slaunch.rendezvous.library import Library, find_library, kind_of
+    from slaunch.rendezvous.pmi import NONE, fits, read_interface
+
     interface = read_interface(env)
     path = library_for(interface, env)
     library = Library(kind_of(path), path) if path else find_library(env)
