@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 FRAMEWORKS = ("mpi4py", "torch", "paddle", "numpy", "psutil", "pynvml")
 STANDARD = (
-    *("asyncio", "concurrent.futures", "dataclasses", "encodings.idna", "hashlib", "heapq", "hmac", "importlib.metadata", "inspect"),
-    *("logging", "multiprocessing", "pathlib", "random", "subprocess", "tempfile", "threading", "typing", "urllib.parse", "uuid"),
+    *("asyncio", "concurrent.futures", "dataclasses", "encodings.idna", "hashlib", "heapq", "hmac", "importlib.metadata"),
+    *("inspect", "logging", "multiprocessing", "pathlib", "random", "subprocess", "tempfile", "threading", "typing"),
+    *("urllib.parse", "uuid"),
 )
 OWN = (
     *("slaunch.agent.exporter", "slaunch.agent.pump", "slaunch.api", "slaunch.channel.hub", "slaunch.doctor", "slaunch.late"),
