@@ -61,6 +61,7 @@ class Cluster:
         self._shape = ("-n", str(nodes), "-c", str(cpus), "-g", str(gpus), *(word for each in settings for word in ("-o", each)))
         self._shares = [CHECKOUT, sys.prefix, self.scratch, *shares]
         self._broken: set[str] = set()
+        self._cut: set[str] = set()
         self._started: list[subprocess.Popen[str]] = []
         self._instance = ""
 
@@ -215,11 +216,13 @@ class Cluster:
 
     def cut(self, node: str) -> None:
         """Only the node's network link goes down."""
+        self._cut.add(node)
         self._vcluster("cut", node)
 
     def join(self, node: str) -> None:
         """Its link comes back."""
         self._vcluster("join", node)
+        self._cut.discard(node)
 
     # -- a look inside ------------------------------------------------------------------------------------------
 
@@ -236,15 +239,15 @@ class Cluster:
 
     def clean(self, patience: float = 15) -> list[str]:
         """Bring the cluster back to rest; returns what should not have been there, one line each."""
-        for node in self.nodes:
+        for node in sorted(self._cut):
             self.join(node)
         for node in sorted(self._broken):
             self.heal(node)
-        left = self._left()
+        left, idle = self._rest()
         deadline = time.monotonic() + patience
         while left and time.monotonic() < deadline:
             time.sleep(0.2)
-            left = self._left()
+            left, idle = self._rest()
         for process in self._started:
             if process.stdout and not process.stdout.closed:
                 self._end(process)
@@ -254,7 +257,9 @@ class Cluster:
             self.run(["scancel", "--user", USER])
             for process in self.processes():
                 _kill(process.pid)
-        self.wait_until(self._idle, 60, lambda: f"the nodes are not idle:\n{self._vcluster('status', check=False).stdout}")
+        if left or not idle:
+            idle_now = lambda: self._rest()[1]  # noqa: E731
+            self.wait_until(idle_now, 60, lambda: f"the nodes are not idle:\n{self._vcluster('status', check=False).stdout}")
         return left
 
     # -- inside -------------------------------------------------------------------------------------------------
@@ -288,13 +293,13 @@ class Cluster:
                 spaces[os.readlink(f"/proc/{file.read().strip()}/ns/pid")] = node
         return spaces
 
-    def _left(self) -> list[str]:
-        jobs = self.run(["squeue", "--noheader", "--user", USER, "--format=job %A %T %j"]).stdout.splitlines()
-        return jobs + [f"process {p.pid} on {p.node}: {' '.join(p.argv)}" for p in self.processes()]
-
-    def _idle(self) -> bool:
-        idle = self.run(["sinfo", "--noheader", "--partition=main", "--states=idle", "--format=%D"]).stdout.strip()
-        return idle == str(len(self.nodes))
+    def _rest(self) -> tuple[list[str], bool]:
+        """Jobs and processes that are left, one line each, and whether all nodes are idle. One command, as each has its price."""
+        jobs = f"squeue --noheader --user {USER} --format='job %A %T %j'"
+        asked = self.run(["sh", "-c", f"{jobs}; echo --; sinfo --noheader --partition=main --states=idle --format=%D"])
+        left, _, idle = asked.stdout.rpartition("--\n")
+        processes = [f"process {p.pid} on {p.node}: {' '.join(p.argv)}" for p in self.processes()]
+        return left.splitlines() + processes, idle.strip() == str(len(self.nodes))
 
 
 ENDED = frozenset(
