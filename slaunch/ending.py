@@ -38,7 +38,7 @@ def conclude(report: RunReport, options: Options, env: Mapping[str, str], job: s
 
 
 def leave(report: RunReport, env: Mapping[str, str], step: str) -> None:
-    """See to it that srun does not wait for nodes that are dead.
+    """See to it that srun does not wait for nodes that are dead. A part that is cut off must not: others may go on in the step.
 
     Args:
         report: the run.
@@ -46,7 +46,9 @@ def leave(report: RunReport, env: Mapping[str, str], step: str) -> None:
         step: the step of Slurm's of which this process is a task; "" if of none.
     """
     verdicts = (*(ended.verdict for ended in report.earlier), report.verdict)
-    if not step or report.verdict.outcome == "signal" or not any(lost.silent for verdict in verdicts for lost in verdict.lost):
+    if not step or report.verdict.outcome == "signal" or report.verdict.parted:
+        return
+    if not any(lost.silent for verdict in verdicts for lost in verdict.lost):
         return
     from slaunch.slurm import farewell
 

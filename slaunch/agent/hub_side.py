@@ -367,7 +367,7 @@ def give_verdict(hub: Hub, now: float) -> Result:
     """Decide, and have everybody start anew or end."""
     if hub.progress >= COMPLETE:  # nothing is left to do for those that have come
         hub = replace(hub, found=replace(hub.found, joined=()))
-    verdict = replace(decide(hub.found), asked=hub.asking.asked)
+    verdict = replace(decide(hub.found), asked=hub.asking.asked, parted=renewal.is_parted(hub))
     lost = renewal.blamed(hub, verdict)
     blame = (Blame(lost),) if lost else ()
     hub = replace(hub, past=(*hub.past, *((node, now) for node, _ in lost)))

@@ -75,7 +75,12 @@ def another(hub: Hub, verdict: Verdict, now: float) -> tuple[Hub, str]:
 
 def is_cut_off(hub: Hub) -> bool:
     """Whether those that are gone could go on without this hub, in a job that may lose nodes."""
-    return hub.policy.least > 0 and lacking(hub.bases, left_of(hub), hub.dead) is not None
+    return hub.policy.least > 0 and is_parted(hub)
+
+
+def is_parted(hub: Hub) -> bool:
+    """Whether this hub has lost the larger part of the job, which may live."""
+    return lacking(hub.bases, left_of(hub), hub.dead) is not None
 
 
 def cut_off(hub: Hub) -> str:
@@ -88,9 +93,9 @@ def cut_off(hub: Hub) -> str:
 def blamed(hub: Hub, verdict: Verdict) -> tuple[tuple[int, str], ...]:
     """The nodes whose loss is put down to them, each with why.
 
-    None in a part of any job that may not go on: it is more likely to be the one that is cut off, while the others are well.
+    None by the smaller part of any job: it is more likely to be the one that is cut off, while the others are well.
     """
-    if verdict.outcome != "lost" or lacking(hub.bases, left_of(hub), hub.dead) is not None:
+    if verdict.outcome != "lost" or verdict.parted:
         return ()
     return tuple((gone.node, f"lost: {gone.why}") for gone in hub.found.lost)
 

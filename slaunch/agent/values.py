@@ -130,6 +130,7 @@ class Verdict:
         joined: hosts of nodes that have come to the job, for which the workers were stopped: outcome "grown".
         asked: the first request to save that came before the end; its signal is 0 if it came from the clock.
         progress: the furthest step that a worker has told; -1 = none.
+        parted: those that are gone may live, and be the larger part of the job: it is this one that is cut off then.
     """
 
     outcome: str
@@ -149,6 +150,7 @@ class Verdict:
     joined: tuple[str, ...] = ()
     asked: Stopped | None = None
     progress: int = -1
+    parted: bool = False
 
 
 @dataclass(frozen=True)

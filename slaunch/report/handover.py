@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from slaunch.agent.policy import COMPLETE
+from slaunch.agent.policy import COMPLETE, is_elastic
 from slaunch.agent.values import RunReport
 from slaunch.errors import RequeueError, SlaunchError
 from slaunch.frozen import dataclass, replace
@@ -67,7 +67,8 @@ def kind_of(report: RunReport, why: Why, options: Options) -> str:
     """What kind of end it was, as requeues are counted; "" if none can follow."""
     verdict = report.verdict
     ended_well = verdict.outcome == "success" and verdict.asked is None
-    if why.kind == "cancel" or ended_well or verdict.progress >= COMPLETE or verdict.outcome in ("time", "start"):
+    taken = verdict.parted and is_elastic(options) and not why.queued  # the others may go on in the job
+    if taken or why.kind == "cancel" or ended_well or verdict.progress >= COMPLETE or verdict.outcome in ("time", "start"):
         return ""
     if why.kind == "preemption" or why.queued:
         return "preempt"

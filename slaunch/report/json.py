@@ -35,7 +35,7 @@ def write_json(report: RunReport) -> str:
 def attempt_after(path: str, report: RunReport) -> int:
     """The attempt with which this very run has ended by now, if it went on without a part that was cut off, and that part tells
     of an earlier attempt; else 0. The report of a run that was over before this one began is to be overwritten."""
-    if report.verdict.outcome != "lost":
+    if not report.verdict.parted:
         return 0
     try:
         with open(path, encoding="utf-8") as file:

@@ -210,7 +210,7 @@ def test_too_few_for_a_majority_end_the_job_and_say_why() -> None:
     assert [action for action in actions if isinstance(action, Blame)] == []
     said = [action.message for action in actions if isinstance(action, TellAll)]
     verdicts = [message.verdict for message in said if isinstance(message, Decided)]
-    assert [(each.outcome, each.code) for each in verdicts] == [("lost", 75)]
+    assert [(each.outcome, each.code, each.parted) for each in verdicts] == [("lost", 75, True)]
     assert verdicts[0].final == "no restart: 2 of 4 nodes are here, and the others may live on and do the same"
     assert [lost.node for lost in verdicts[0].lost] == [0, 3]
 

@@ -9,7 +9,7 @@ import pytest
 from slaunch.agent.policy import COMPLETE
 from slaunch.agent.values import Failure, RunReport, Stopped, Verdict
 from slaunch.options import Options, Program
-from slaunch.report.handover import decide
+from slaunch.report.handover import Handover, decide
 from slaunch.slurm.requeue import Ledger
 from slaunch.slurm.why import Why
 
@@ -60,6 +60,16 @@ def test_p86_p87_ends_are_told_apart(verdict: Verdict, why: Why, counts: str, as
     assert hand.ask is ask
     assert hand.ledger.asked == (3 if ask else -1)
     assert bool(hand.text) is bool(counts)
+
+
+@pytest.mark.parametrize("verdict", [Verdict("lost", 75, parted=True), replace(CRASH, parted=True)])
+def test_p86_a_part_that_is_cut_off_does_not_take_the_job_from_the_others(verdict: Verdict) -> None:
+    """Nobody goes on where all nodes are needed."""
+    before = Ledger("7", preempt=3)
+    some, all_nodes = replace(WISHES, nnodes=(3, 4)), replace(WISHES, nnodes=(4, 4))
+    assert decide(ended(verdict), NOTHING, before, some, 3) == Handover(before)
+    assert decide(ended(verdict), NOTHING, before, all_nodes, 3).ask
+    assert decide(ended(replace(verdict, parted=False)), NOTHING, before, some, 3).ask
 
 
 def test_p86_a_run_that_ended_early_is_no_success_though_nothing_follows() -> None:

@@ -12,7 +12,7 @@ from slaunch.report.json import write_json
 
 
 def report(folder: Path, outcome: str, attempt: int, began: float, ended: float) -> RunReport:
-    verdict = Verdict("lost", 75) if outcome == "lost" else Verdict("success", 0)
+    verdict = Verdict("lost", 75, parted=True) if outcome == "lost" else Verdict("success", 0)
     return RunReport(verdict, verdict.code, True, "7.0", attempt, 8, 4, str(folder), began, ended)
 
 
