@@ -118,7 +118,7 @@ class Training:
         self.joining: subprocess.Popen[str] | None = None
         self.went: list[Went] = []
         self.ended: list[Result] = []
-        self.options = ["--nnodes", f"2:{len(cluster.nodes) - spares}", "--nproc-per-node", "1", "--max-restarts", "99"]
+        self.options = ["--nnodes", f"1:{len(cluster.nodes) - spares}", "--nproc-per-node", "1", "--max-restarts", "99"]
         self.options += ["--spares", str(spares), "--grace", "3", "--log-dir", f"{self.place}/logs"]
         self.options += ["--exclude-bad", f"{self.place}/bad", script]
         job = ["salloc", "-Q", "--no-kill", f"-N{len(cluster.nodes)}", "--ntasks-per-node=1", "-c2"]
@@ -242,6 +242,8 @@ class Training:
         os.replace(f"{self.place}/last.part", f"{self.place}/last")
         self.ended = [self.cluster.wait(process, PATIENCE_S) for process in (self.main, *self.came)]
         subprocess.run([sys.executable, self.script], env={**os.environ, "PLACE": self.place}, check=True, timeout=120)
+        listed = lambda: self.cluster.run(["squeue", "--noheader", f"--jobs={self.job}"]).stdout.strip()  # noqa: E731
+        self.cluster.wait_until(lambda: not listed(), PATIENCE_S, listed)  # a dead node that comes back sooner keeps it there
 
     def faults(self) -> list[str]:
         """What is wrong, after its end: with the result, with the loss of any step, with their order, or left processes."""
