@@ -130,7 +130,8 @@ def run_task(task: Task, options: Options, env: Mapping[str, str], phases: Phase
     except SlaunchError as error:
         if error.unfit:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the others have ended: the launcher may end this task
-            keep(Book(options.exclude_bad, job_name(options, task.allocation)), error.unfit, lambda line: say(task, line))
+            book = Book(options.exclude_bad, job_name(options, task.allocation), task.allocation.nodes)
+            keep(book, error.unfit, lambda line: say(task, line))
         raise
     from slaunch.late import come_late
 

@@ -20,10 +20,22 @@ WRITE_S = LOCK_S + 10.0
 
 @dataclass(frozen=True)
 class Book:
-    """The user's file, "" = none; and the job's name, for the entries."""
+    """Where bad nodes are written down.
+
+    Attributes:
+        path: the user's file; "" = nowhere.
+        job: the job's name, for the entries.
+        nodes: the job's nodes as the scheduler calls them; () = not known.
+    """
 
     path: str
     job: str
+    nodes: tuple[str, ...] = ()
+
+    def name_of(self, host: str) -> str:
+        """What the scheduler calls a machine, whose own name may be longer (`n1.cluster.org`): other names sbatch refuses."""
+        short = host.partition(".")[0]
+        return short if host not in self.nodes and short in self.nodes else host
 
 
 class BadNodes:
@@ -31,7 +43,7 @@ class BadNodes:
 
     Args:
         book: where they are kept.
-        hosts: host names by node, as the scheduler knows them.
+        hosts: the machines' own names, by node.
         say: tells the user a line.
         selector: the agent's.
         spared: process ids that are no worker's.
@@ -45,7 +57,7 @@ class BadNodes:
         selector: selectors.BaseSelector,
         spared: set[int],
     ) -> None:
-        self._path, self._job = book.path, book.job
+        self._path, self._book = book.path, book
         self._hosts = hosts
         self._say = say
         self._selector = selector
@@ -75,7 +87,7 @@ class BadNodes:
         if not (self._path and nodes):
             return
         now = wall_s()
-        faults = tuple(Fault(self._hosts[node], now, why, self._job) for node, why in nodes)
+        faults = tuple(Fault(self._book.name_of(self._hosts[node]), now, why, self._book.job) for node, why in nodes)
         work = partial(written, self._path, faults, now)
         self._errands.append(Errand(work, self._done, WRITE_S, self._selector, self._spared))
 

@@ -97,7 +97,7 @@ def run(  # noqa: PLR0917 - the stages' values, in their order
             silence = Silence(options.hang_timeout_s, own_node, place.host)
             telling = Telling(notice, crew, silence, aside.remark)
             aside.end_s = lambda: notice.end_s
-            bad = bad_nodes(plan, known, options, aside, selector, crew, again if star.is_hub else None)
+            bad = bad_nodes(plan, known, options, aside, selector, crew, again if star.is_hub else None, base_env)
             desk = Desk(crew, console, silence, aside, journal, progress, selector, bad, known)
             first = Made(plan, place_of(own_node, plan, again), specs)
             attempts = Attempts(first, own_node, again, desk, env)
@@ -180,11 +180,21 @@ def bad_nodes(  # noqa: PLR0917 - what it is made from
     selector: selectors.BaseSelector,
     crew: Crew,
     again: Again | None,
+    env: Mapping[str, str],
 ) -> BadNodes:
     """Where nodes that have shown a fault are told of; by the hub, whose `again` this is, at once those not fit at the start."""
-    bad = BadNodes(Book(options.exclude_bad, plan.job), hosts, aside.announce, selector, crew.spared)
+    book = Book(options.exclude_bad, plan.job, listed(env) if options.exclude_bad else ())
+    bad = BadNodes(book, hosts, aside.announce, selector, crew.spared)
     bad.keep(unfit_at_first(again))
     return bad
+
+
+def listed(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The job's nodes as Slurm calls them; () where there is no Slurm."""
+    from slaunch.allocation.hostlist import expand
+
+    name = "SLURM_JOB_NODELIST"
+    return expand(env[name], name) if env.get(name) else ()
 
 
 def unfit_at_first(again: Again | None) -> tuple[tuple[int, str], ...]:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slaunch import badnodes
+from slaunch.agent.blame import Book
 from slaunch.badnodes import FIRST_S, FOR_GOOD, MEMORY_S, Fault, add, out, read, until_s
 from slaunch.errors import OutputError
 
@@ -100,3 +101,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     os.mkdir(tmp_path / "folder.jsonl")
     with pytest.raises(OutputError, match="Is a directory"):
         read(str(tmp_path / "folder"))
+
+
+def test_the_list_has_slurms_names_of_machines_that_have_longer_ones() -> None:
+    """`sbatch --exclude` refuses names that are not in Slurm's configuration."""
+    book = Book("bad", "7", ("n1", "n2", "x.org"))
+    hosts = ("n1", "n2.cluster.org", "x.org", "n3.cluster.org")
+    assert [book.name_of(host) for host in hosts] == ["n1", "n2", "x.org", "n3.cluster.org"]
+    assert Book("bad", "7").name_of("n1.cluster.org") == "n1.cluster.org"
