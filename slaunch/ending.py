@@ -38,23 +38,25 @@ def conclude(report: RunReport, options: Options, env: Mapping[str, str], job: s
 
 
 def leave(report: RunReport, env: Mapping[str, str], step: str) -> None:
-    """See to it that srun does not wait for nodes that are dead. A part that is cut off must not: others may go on in the step.
+    """See to it that srun does not wait for nodes that are dead, and does not lose the report of a job that has lost some.
+
+    A part that is cut off must not have the step ended: others may go on in it.
 
     Args:
         report: the run.
         env: this process's environment.
         step: the step of Slurm's of which this process is a task; "" if of none.
     """
-    verdicts = (*(ended.verdict for ended in report.earlier), report.verdict)
-    if not step or report.verdict.outcome == "signal" or report.verdict.parted:
-        return
-    if not any(lost.silent for verdict in verdicts for lost in verdict.lost):
+    lost = [lost for verdict in (*(ended.verdict for ended in report.earlier), report.verdict) for lost in verdict.lost]
+    if not step or not lost:
         return
     from slaunch.slurm import farewell
 
-    note = farewell.arrange(env)
+    alive = report.verdict.outcome != "signal" and not report.verdict.parted
+    note = farewell.arrange(env) if alive and any(each.silent for each in lost) else ""
     if note:
         print(f"slaunch: note: {note}", file=sys.stderr, flush=True)
+    farewell.linger(sys.stderr.fileno())
 
 
 def tell(report: RunReport) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
+import termios
+import time
 from collections.abc import Mapping
 
 READY = b"ready\n"
@@ -23,6 +25,8 @@ for look in $(seq $3); do
 done
 exec scancel --quiet $1.$2
 """
+UNREAD_S, ON_ITS_WAY_S = 2.0, 0.3
+"""How long slurmstepd may take to read the last output, and then srun."""
 KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH", "SLURM_CONF")
 """Of the task's variables: others of Slurm's tell srun about the step that it is in."""
 NOTE = "srun would wait until Slurm gives the lost node up; its step is cancelled in {s} s, and srun ends after Slurm's KillWait"
@@ -45,6 +49,24 @@ def arrange(env: Mapping[str, str]) -> str:
     script = ("/bin/sh", "-c", SCRIPT, "slaunch-end", job, step, str(LOOKS), str(LOOK_S))
     own = {name: env[name] for name in KEPT if name in env}
     return NOTE.format(s=LOOKS * LOOK_S) if _begins(("srun", f"--jobid={job}", *options, *script), own) else ""
+
+
+def linger(descriptor: int) -> None:
+    """Wait until what has been written to a pipe has got to srun.
+
+    An srun that has seen a task killed does not wait for the output of the others once they have all ended; what slurmstepd sends
+    at that moment is lost.
+    """
+    import fcntl
+    import struct
+
+    give_up = time.monotonic() + UNREAD_S
+    try:
+        while struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0] and time.monotonic() < give_up:
+            time.sleep(0.01)
+    except OSError:  # no pipe
+        return
+    time.sleep(ON_ITS_WAY_S)
 
 
 def _begins(argv: tuple[str, ...], env: Mapping[str, str]) -> bool:
