@@ -34,7 +34,8 @@ class Peer:
     hello: Hello
     link: Link
     last: float = -1.0  # since when it is silent, by tick's clock; -1.0 before the first tick
-    heard_at: float = -1.0  # the same, also where this hub stood still meanwhile
+    heard_at: float = -1.0  # the same, but for what may have been sent long ago
+    stale_until: float = -1.0
     asked: tuple[float, float] = (0.0, 0.0)  # monotonic and wall clock of the last heartbeat sent
     trip_s: float = 1e9  # shortest round trip so far, slowly forgotten
     offset_s: float = 0.0
@@ -77,7 +78,7 @@ class Hub:
         self._pulse = pulse or Pulse.for_size(size)
         self._listeners = list(listeners)
         self._guests: dict[Guest, None] = {}  # in order of arrival
-        self._beat = self._woke = float("-inf")
+        self._beat = float("-inf")
         self._ticked = time.monotonic()
         for listener in self._listeners:
             listener.setblocking(False)
@@ -122,11 +123,10 @@ class Hub:
         """Heartbeats, silent peers, strangers that take too long."""
         asleep = now - self._ticked > self._pulse.patience_s / 2  # we were stopped: nobody else is to blame
         self._ticked = now
-        if asleep:
-            self._woke = now
-        stale = now < self._woke + self._pulse.interval_s  # what has come meanwhile
         for peer in list(self.peers.values()):
-            if (peer.link.heard and not stale) or peer.heard_at < 0:
+            if asleep or (peer.link.heard and 0 <= peer.last < now - self._pulse.patience_s / 2):
+                peer.stale_until = now + self._pulse.interval_s  # what comes after a long silence may have been sent long ago
+            if (peer.link.heard and now >= peer.stale_until) or peer.heard_at < 0:
                 peer.heard_at = now
             if peer.link.heard or asleep or peer.last < 0:
                 peer.last, peer.link.heard = now, False

@@ -46,7 +46,7 @@ class Spoke:
         self._watch = Watch()
         self._watch.add(link.sock, self._ready)
         self._last = self._ticked = time.monotonic()
-        self._woke = self._heard_at = float("-inf")
+        self._woke = self._heard_at = self._stale_until = float("-inf")
         self._ready()  # something may have come together with the welcome
 
     def register(self, selector: selectors.BaseSelector) -> None:
@@ -88,8 +88,9 @@ class Spoke:
         self._ticked = now
         if self._link is None:
             return
-        stale = now < self._woke + self._pulse.interval_s  # what has come meanwhile
-        if (self._link.heard and not stale) or self._heard_at < 0:
+        if asleep or (self._link.heard and now - self._last > self._pulse.patience_s / 2):
+            self._stale_until = now + self._pulse.interval_s  # what comes after a long silence may have been sent long ago
+        if (self._link.heard and now >= self._stale_until) or self._heard_at < 0:
             self._heard_at = now
         if self._link.heard or asleep:
             self._last, self._link.heard = now, False

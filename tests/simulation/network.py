@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from slaunch.agent.events import AgentGone, AgentSaid
@@ -34,6 +35,8 @@ class Link:
     way: dict[int, deque[tuple[Agent, object]]] = field(default_factory=dict)  # by receiver: what is under way, in order
     held: list[Agent] = field(default_factory=list)  # for each message that has been held up by a cut, its receiver
     apart_since: float = -1.0  # -1 = they reach each other
+    apart_before: float = -1.0
+    healed_at: float = -inf
     bad: bool = False  # the next frame is not what the receiver expects
 
 
@@ -136,6 +139,8 @@ class Network:
         """When the other side of a connection was heard last."""
         now = self.world.now
         apart = link.apart_since if link.apart_since >= 0 else now
+        if now < link.healed_at + BEAT_S and link.healed_at > link.apart_before + PATIENCE_S / 2:
+            apart = link.apart_before  # what comes then may have been sent before
         return min(apart, other.paused_since if other.stands_still(now) else now)
 
     def spoil(self, node: int) -> None:
@@ -200,7 +205,7 @@ class Network:
                         self._after(GUARD_S, self.world.guard, side, self.world.now)
                     self._after(PATIENCE_S + self.chance() * BEAT_S, self._miss, link, side, self.world.now)
             elif link.apart_since >= 0 and not apart:
-                link.apart_since = -1.0
+                link.apart_before, link.healed_at, link.apart_since = link.apart_since, self.world.now, -1.0
                 self._rejoin(link)
 
     def _outwait(self, link: Link, agent: Agent, other: Agent, since: float) -> None:

@@ -31,6 +31,7 @@ def test_w17_w20_p98_no_life_breaks_a_law() -> None:
         10770,
         16498,
         519498,  # the others go on without a node and end; it must not begin anew when it sees that
+        7016261,  # a cut heals, old words arrive, and the node stands still at that moment
     ],
 )
 def test_lives_that_once_had_two_worlds(seed: int) -> None:
