@@ -56,7 +56,7 @@ def leave(report: RunReport, env: Mapping[str, str], step: str) -> None:
     note = farewell.arrange(env) if alive and any(each.silent for each in lost) else ""
     if note:
         print(f"slaunch: note: {note}", file=sys.stderr, flush=True)
-    farewell.linger(sys.stderr.fileno())
+    farewell.linger()
 
 
 def tell(report: RunReport) -> None:

@@ -7,12 +7,14 @@ would be killed by it, or with it; so a tiny step of the job's own waits until t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import termios
 import time
 from collections.abc import Mapping
 
+STDERR = 2
 READY = b"ready\n"
 READY_S = 8.0
 """How long the tiny step may take to begin."""
@@ -51,8 +53,8 @@ def arrange(env: Mapping[str, str]) -> str:
     return NOTE.format(s=LOOKS * LOOK_S) if _begins(("srun", f"--jobid={job}", *options, *script), own) else ""
 
 
-def linger(descriptor: int) -> None:
-    """Wait until what has been written to a pipe has got to srun.
+def linger() -> None:
+    """Wait until what this process has written to its standard error has got to srun.
 
     An srun that has seen a task killed does not wait for the output of the others once they have all ended; what slurmstepd sends
     at that moment is lost.
@@ -62,7 +64,7 @@ def linger(descriptor: int) -> None:
 
     give_up = time.monotonic() + UNREAD_S
     try:
-        while struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0] and time.monotonic() < give_up:
+        while struct.unpack("i", fcntl.ioctl(STDERR, termios.FIONREAD, bytes(4)))[0] and time.monotonic() < give_up:
             time.sleep(0.01)
     except OSError:  # no pipe
         return
@@ -85,5 +87,6 @@ def _begins(argv: tuple[str, ...], env: Mapping[str, str]) -> bool:
         return bool(select.select([srun.stdout], [], [], READY_S)[0]) and os.read(srun.stdout.fileno(), 64) == READY
     finally:
         os.killpg(srun.pid, signal.SIGKILL)
-        srun.wait()
         srun.stdout.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel
+            srun.wait(UNREAD_S)
