@@ -31,6 +31,7 @@ from slaunch.agent.silence import Silence
 from slaunch.agent.tee import console_for, watch_output
 from slaunch.agent.telling import Telling
 from slaunch.agent.values import RunReport, Verdict
+from slaunch.allocation.enclosing import job_nodes
 from slaunch.channel.star import Pulse, Star
 from slaunch.clock import wall_s
 from slaunch.frozen import replace
@@ -183,18 +184,10 @@ def bad_nodes(  # noqa: PLR0917 - what it is made from
     env: Mapping[str, str],
 ) -> BadNodes:
     """Where nodes that have shown a fault are told of; by the hub, whose `again` this is, at once those not fit at the start."""
-    book = Book(options.exclude_bad, plan.job, listed(env) if options.exclude_bad else ())
+    book = Book(options.exclude_bad, plan.job, job_nodes(env) if options.exclude_bad else ())
     bad = BadNodes(book, hosts, aside.announce, selector, crew.spared)
     bad.keep(unfit_at_first(again))
     return bad
-
-
-def listed(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The job's nodes as Slurm calls them; () where there is no Slurm."""
-    from slaunch.allocation.hostlist import expand
-
-    name = "SLURM_JOB_NODELIST"
-    return expand(env[name], name) if env.get(name) else ()
 
 
 def unfit_at_first(again: Again | None) -> tuple[tuple[int, str], ...]:
