@@ -101,6 +101,7 @@ def test_simultaneous_failures_in_the_order_of_the_exits(tmp_path: Path) -> None
         wait_for(lambda: len(workers(job.agents[0].pid)) == 5, "five workers")
         pids = {rank: pid for pid, rank in workers(job.agents[0].pid).items()}
         job.agents[0].send_signal(signal.SIGSTOP)
+        wait_for(lambda: state_of(job.agents[0].pid) == "T", "the agent's stop")  # else it may still take the first exits
         for rank in order:
             (tmp_path / f"go.{rank}").touch()
             wait_for(lambda rank=rank: state_of(pids[rank]) == "Z", f"end of rank {rank}")  # type: ignore[misc]
