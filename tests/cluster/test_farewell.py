@@ -23,12 +23,8 @@ time.sleep(0 if int(attempt) else 600)
 @pytest.fixture(name="patient")
 def patient_fixture() -> Iterator[Cluster]:
     """A cluster on which Slurm waits for silent nodes as long as by default."""
-    cluster = Cluster(nodes=2, settings=("SlurmdTimeout=300", "KillWait=1"))
-    try:
-        cluster.up()
+    with Cluster(nodes=2, settings=("SlurmdTimeout=300", "KillWait=1")).running() as cluster:
         yield cluster
-    finally:
-        cluster.down()
 
 
 def test_p98_srun_does_not_wait_for_a_dead_node(patient: Cluster) -> None:

@@ -17,12 +17,8 @@ EACH = (f"-N{NODES}", "--ntasks-per-node=1")
 
 @pytest.fixture(scope="module")
 def _many() -> Iterator[Cluster]:
-    cluster = Cluster(nodes=NODES, cpus=2, gpus=0)
-    try:
-        cluster.up()
+    with Cluster(nodes=NODES, cpus=2, gpus=0).running() as cluster:
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture

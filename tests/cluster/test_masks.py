@@ -19,12 +19,9 @@ CPUS = 2
 def of_kind(*options: str) -> Iterator[Cluster]:
     cluster = Cluster(nodes=2, cpus=CPUS, gpus=4)
     cluster._shape += options
-    try:
-        cluster.up()
+    with cluster.running():
         yield cluster
         assert not cluster.clean()
-    finally:
-        cluster.down()
 
 
 @pytest.fixture(scope="module")

@@ -131,12 +131,8 @@ def test_p94_jobs_that_are_made_smaller_go_on_or_say_so(cluster: Cluster) -> Non
 @pytest.fixture
 def older() -> Iterator[Cluster]:
     """A cluster whose select plugin enlarges jobs with GPUs, too."""
-    found = Cluster(nodes=3, settings=("SelectType=select/cons_res",))
-    try:
-        found.up()
-        yield found
-    finally:
-        found.down()
+    with Cluster(nodes=3, settings=("SelectType=select/cons_res",)).running() as cluster:
+        yield cluster
 
 
 def test_f123_a_job_with_gpus_grows_where_slurm_allows_that(older: Cluster) -> None:

@@ -48,12 +48,8 @@ def test_a_command_that_does_not_end_fails_the_test_and_leaves_nothing(cluster: 
 
 
 def test_a_second_cluster_lives_beside_the_first(cluster: Cluster) -> None:
-    other = Cluster(nodes=1)
-    try:
-        other.up()
+    with Cluster(nodes=1).running() as other:
         assert other.srun("hostname", "-i").stdout != cluster.srun("hostname", "-i").stdout
-    finally:
-        other.down()
     assert cluster.srun("-N4", "true").returncode == 0
 
 

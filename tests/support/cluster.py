@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 VCLUSTER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cluster", "vcluster")
@@ -77,6 +78,15 @@ class Cluster:
                 break
             self._instance = ""  # somebody else's, whom `down` must not end
         assert done.returncode == 0, f"the cluster did not start: {done.stderr}"
+
+    @contextmanager
+    def running(self) -> Iterator[Cluster]:
+        """Up, as long as the `with` block lasts."""
+        try:
+            self.up()
+            yield self
+        finally:
+            self.down()
 
     def is_up(self) -> bool:
         return os.path.isdir(self._state())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.etcds import needed
 from support.worlds import FAST, WORLD, steady_network, up, worlds
 
 from slaunch.rendezvous.etcd_client import Etcd, EtcdError, post
@@ -82,8 +82,7 @@ class Members:
 
 @pytest.fixture
 def members(tmp_path: Path) -> Iterator[Members]:
-    if not shutil.which("etcd"):
-        pytest.skip("etcd is not installed")
+    needed()
     made = Members(tmp_path)
     yield made
     made.close()

@@ -94,13 +94,6 @@ def agents(tmp_path: Path) -> Iterator[Callable[[str, str], Agents]]:
         each.kill()
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path)
-    yield made
-    made.close()
-
-
 def test_f121_f123_nodes_come_to_a_job_by_etcd_also_after_its_first_node_is_lost(
     agents: Callable[[str, str], Agents], server: Server
 ) -> None:

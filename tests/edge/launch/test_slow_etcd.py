@@ -80,13 +80,6 @@ class Nodes:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def proxy(server: Server) -> Iterator[Proxy]:
     made = Proxy(server.port)
     yield made

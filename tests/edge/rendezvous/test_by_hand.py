@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 
 import pytest
 from support.cluster import CHECKOUT
+from support.etcds import Server
 from support.meetings import ByHand
 from support.stars import wait_for_one
 
@@ -235,31 +235,9 @@ def test_an_unknown_name_is_named():
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A real etcd, and its address."""
-    program = shutil.which("etcd")
-    if not program:
-        pytest.skip("etcd is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        client, peer = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in (one, two))
-    folder = tmp_path_factory.mktemp("etcd")
-    argv = [program, "--data-dir", str(folder), "--listen-client-urls", client, "--advertise-client-urls", client]
-    argv += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
-    with open(folder / "log", "w") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log, env={**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"})
-    address = client.removeprefix("http://")
-    wait_for_etcd(Etcd([(address.split(":")[0], int(address.split(":")[1]))]))
-    yield f"etcd://{address}"
-    process.kill()
-    process.wait()
-
-
-def wait_for_etcd(client):
-    end = time.monotonic() + 20
-    while True:
-        try:
-            return client.get("anything")
-        except EtcdError:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+    made = Server(tmp_path_factory.mktemp("etcd"))
+    yield f"etcd://127.0.0.1:{made.port}"
+    made.close()
 
 
 def client_of(master):
